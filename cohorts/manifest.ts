@@ -12,6 +12,7 @@ export const COHORTS: Product<{ pool: Pool }> = {
     { name: 'cohort_revisions', kind: 'configuration' },
     { name: 'cohorts', kind: 'configuration' },
     { name: 'cohort_people', kind: 'data' },
+    { name: 'cohort_counts', kind: 'data' },
   ],
   sealed: [],
   scopes: ['cohort'],

@@ -73,6 +73,22 @@ export async function findGroupByKey(
   return rows[0];
 }
 
+/** Finds the names of groups that have one, in their property `name`. */
+export async function namesOfGroups(
+  queryable: Queryable,
+  projectId: number,
+  groups: readonly { index: number; key: string }[],
+): Promise<{ index: number; key: string; name: string }[]> {
+  const { rows } = await queryable.query(
+    `select g.group_type_index as index, g.group_key as key, left(g.properties ->> 'name', 400) as name
+     from unnest($2::int[], $3::text[]) as asked (index, key)
+     join groups g on g.project_id = $1 and g.group_type_index = asked.index and g.group_key = asked.key
+     where jsonb_typeof(g.properties -> 'name') = 'string'`,
+    [projectId, groups.map((one) => one.index), groups.map((one) => one.key)],
+  );
+  return rows;
+}
+
 /** Deletes a group. Returns false if there is none. */
 export async function deleteGroup(queryable: Queryable, projectId: number, id: string): Promise<boolean> {
   const { rowCount } = await queryable.query('delete from groups where project_id = $1 and id = $2', [

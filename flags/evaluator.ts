@@ -8,6 +8,7 @@ import { type FlagSet, type Needs, needsOf } from './engine/flag-set.ts';
 import { preparedSelection, type Selection, selectionOf } from './engine/selection.ts';
 import { type Subject, UnknownValueError } from './engine/subject.ts';
 import type { Properties, Subjects } from './reads/subjects.ts';
+import { SURVEY_FLAG_PREFIX } from './rows/flags.ts';
 import { type HashKey, readHashKeys, rememberHashKeys } from './rows/hash-keys.ts';
 
 /** For whom flags are evaluated, and which. */
@@ -78,8 +79,6 @@ export interface Evaluator {
   ): Evaluated | undefined | Promise<Evaluated | undefined>;
 }
 
-const REQUIRED_BY_SURVEYS = 'survey-targeting-';
-
 /** Which flags exist for a request. */
 function filterOf(request: FlagRequest): (flag: CompiledFlag) => boolean {
   const { runtime, contexts, surveysOnly } = request;
@@ -89,7 +88,7 @@ function filterOf(request: FlagRequest): (flag: CompiledFlag) => boolean {
     if (contexts && contexts.length > 0 && definition.contexts.length > 0) {
       if (!definition.contexts.some((one) => contexts.includes(one))) return false;
     }
-    return !surveysOnly || definition.key.startsWith(REQUIRED_BY_SURVEYS);
+    return !surveysOnly || definition.key.startsWith(SURVEY_FLAG_PREFIX);
   };
 }
 

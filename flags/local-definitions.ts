@@ -4,6 +4,7 @@ import type { ProjectFlags } from './cache/definitions.ts';
 import { isRecord, own } from './engine/definition.ts';
 import type { FlagSet } from './engine/flag-set.ts';
 import type { FlagDefinitionRow } from './rows/definitions.ts';
+import { SURVEY_FLAG_PREFIX } from './rows/flags.ts';
 
 /** So many names of flags are listed in the chains of a body. A long chain of flags would list each of them in each one after it. */
 const MOST_NAMED = 100_000;
@@ -103,9 +104,7 @@ function textOf(row: FlagDefinitionRow, { set, projectId }: ProjectFlags, chains
  */
 export async function localDefinitions(project: ProjectFlags): Promise<string> {
   const { set, rows, cohorts, groupTypes } = project;
-  const local = rows.filter(
-    (row) => !row.is_remote_configuration && !row.key.startsWith('survey-targeting-'),
-  );
+  const local = rows.filter((row) => !row.is_remote_configuration && !row.key.startsWith(SURVEY_FLAG_PREFIX));
   const chains = chainsOf(set);
   const flags: string[] = [];
   const rest = pacing();

@@ -12,6 +12,7 @@ import { closeExportRoot } from '../exports/runs/export-root.ts';
 import type { ExportMetrics } from '../exports/runs/metrics.ts';
 import type { Rhythm } from '../exports/runs/rhythm.ts';
 import { type Announcement, announcePlaces } from '../exports/runs/worker-place.ts';
+import { changeLinkedFlag } from '../flags/runs/linked-flags.ts';
 import { createFunctionCompiler } from '../functions/compiler.ts';
 import { ReplayMatcher } from '../functions/replay/matcher.ts';
 import { PRODUCTS } from '../products.ts';
@@ -147,6 +148,13 @@ export async function startWorker({
         knownCohorts,
         temporal: schedules.flags,
         logger,
+      },
+      surveys: {
+        pool,
+        flags: {
+          change: (client, actor, key, change) =>
+            changeLinkedFlag(client, dependencies.flags, actor, key, change),
+        },
       },
     };
     const common = {

@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { addNamed } from '../../cohorts/commands/add-named.ts';
+import { addPersons, removePerson } from '../../cohorts/commands/members.ts';
 import {
   type CohortCommandDependencies,
   changeCohort,
@@ -9,7 +10,7 @@ import {
   createCohort,
 } from '../../cohorts/commands/save.ts';
 import { type CohortRow, findCohort, listCohorts } from '../../cohorts/rows/cohorts.ts';
-import { addMembers, countMembers, listMembers, removeMember } from '../../cohorts/rows/members.ts';
+import { countMembers, listMembers } from '../../cohorts/rows/members.ts';
 import { COHORT_LIMITS } from '../../cohorts/rules/limits.ts';
 import { readUpload, type Upload } from '../../cohorts/rules/upload.ts';
 import type { Queryable } from '../../db/pool.ts';
@@ -91,6 +92,9 @@ const view = (
   experiment_set: [],
 });
 
+const isEmptyList = (value: unknown): boolean =>
+  value === '' || value === '[]' || (Array.isArray(value) && value.length === 0);
+
 const input = z
   .object({
     name: text(COHORT_LIMITS.nameCharacters),
@@ -110,7 +114,13 @@ const input = z
       description: 'Ids or distinct ids of persons for a static cohort. They are added.',
       writeOnly: true,
     }),
-    groups: z.unknown().meta({ description: 'Is ignored.', writeOnly: true }),
+    groups: z
+      .unknown()
+      .refine((groups) => groups === undefined || groups === null || isEmptyList(groups), {
+        error: 'This older form of filters is not available. Write the conditions in `filters`.',
+      })
+      .optional()
+      .meta({ description: 'Must be an empty list: an older form of `filters`.', writeOnly: true }),
     _create_in_folder: z.unknown().meta({ description: 'Is ignored.', writeOnly: true }),
   })
   .partial();
@@ -351,19 +361,27 @@ function addRoutes(app: App, deps: ApiDependencies): void {
 
   const added = z.array(z.string().max(400)).max(COHORT_LIMITS.added).default([]);
 
-  app.post(
-    `${PREFIX}:id/add_persons_to_static_cohort/`,
-    {
+  // Clients PATCH; POST is kept for those who know the route from here.
+  for (const method of ['PATCH', 'POST'] as const) {
+    app.route({
+      method,
+      url: `${PREFIX}:id/add_persons_to_static_cohort/`,
       config: { access: { scope: WRITE } },
       preValidation: find,
       schema: {
         tags: TAGS,
         summary: 'Add persons to a static cohort',
+        description: 'Persons who are not known are left out. If none is known, the request is refused.',
         params: cohortParams,
-        body: z.object({
-          person_ids: added.meta({ description: 'Ids of persons.' }),
-          distinct_ids: added.meta({ description: 'Distinct ids of persons.' }),
-        }),
+        body: z
+          .object({
+            person_ids: added.meta({ description: 'Ids of persons.' }),
+            distinct_ids: added.meta({ description: 'Distinct ids of persons.' }),
+          })
+          .refine(({ person_ids, distinct_ids }) => person_ids.length + distinct_ids.length > 0, {
+            error: 'This must not be empty.',
+            path: ['person_ids'],
+          }),
         response: {
           200: z.object({
             success: z.literal(true),
@@ -372,23 +390,24 @@ function addRoutes(app: App, deps: ApiDependencies): void {
           }),
         },
       },
-    },
-    async (request) => {
-      requireStatic(request);
-      const { person_ids, distinct_ids } = request.body;
-      const wrong = person_ids.find((id) => !isUuid(id));
-      if (wrong !== undefined) {
-        throw errors.validation(
-          'invalid_input',
-          `"${wrong.slice(0, 60)}" is not the id of a person.`,
-          'person_ids',
-        );
-      }
-      const ids = { personIds: person_ids, distinctIds: distinct_ids };
-      const unknown = await addMembers(pool, request.project.id, request.cohort.id, ids);
-      return { success: true as const, unknown: unknown.length, examples: unknown.slice(0, 10) };
-    },
-  );
+      handler: async (request) => {
+        requireStatic(request);
+        const { cohort: row, body } = request;
+        const { person_ids, distinct_ids } = body;
+        const wrong = person_ids.find((id) => !isUuid(id));
+        if (wrong !== undefined) {
+          throw errors.validation(
+            'invalid_input',
+            `"${wrong.slice(0, 60)}" is not the id of a person.`,
+            'person_ids',
+          );
+        }
+        const ids = { personIds: person_ids, distinctIds: distinct_ids };
+        const unknown = await addPersons({ pool }, actorOf(request), row, ids);
+        return { success: true as const, unknown: unknown.length, examples: unknown.slice(0, 10) };
+      },
+    });
+  }
 
   app.patch(
     `${PREFIX}:id/remove_person_from_static_cohort/`,
@@ -405,10 +424,8 @@ function addRoutes(app: App, deps: ApiDependencies): void {
     },
     async (request) => {
       requireStatic(request);
-      const { project, cohort: row, body } = request;
-      if (!(await removeMember(pool, project.id, row.id, body.person_id))) {
-        throw errors.notFound('The person is not in the cohort.');
-      }
+      const { cohort: row, body } = request;
+      await removePerson({ pool }, actorOf(request), row, body.person_id);
       return { success: true as const };
     },
   );

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { carryCohorts } from '../../cohorts/commands/carry.ts';
 import { exportsAsking } from '../../exports/rows/batch-exports.ts';
 import { type CopyDependencies, copyFlag } from '../../flags/commands/copy.ts';
+import { copySchedule } from '../../flags/commands/copy-schedule.ts';
 import { flagsAsking } from '../../flags/rows/definitions.ts';
 import { findFlagByKey } from '../../flags/rows/flags.ts';
 import { Refusal } from '../../refusals.ts';
@@ -12,7 +13,7 @@ import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { freeForm, timestamp } from '../fields.ts';
 import { basicUser } from '../tenancy/user-schema.ts';
-import { flagCommands } from './dependencies.ts';
+import { flagCommands, planCommands } from './dependencies.ts';
 import { featureFlag, flagView } from './flag-schema.ts';
 
 const TAGS = ['feature flags'];
@@ -27,7 +28,9 @@ const copy = z.object({
   from_project: projectId,
   target_project_ids: z.array(projectId).min(1).max(MOST_TARGETS),
   disable_copied_flag: z.boolean().default(false).meta({ description: 'True: the copies are disabled.' }),
-  copy_schedule: z.unknown().optional().meta({ description: 'Is ignored.', writeOnly: true }),
+  copy_schedule: z.boolean().default(false).meta({
+    description: 'True: what is planned for the flag and still to come is planned for the copies too.',
+  }),
 });
 
 const sibling = z.object({
@@ -40,8 +43,9 @@ const sibling = z.object({
 });
 
 /** Adds the routes about flags of several projects of an organization. */
-export function flagCopyRoutes(app: App, deps: Pick<ApiDependencies, 'pool' | 'config' | 'keyring'>): void {
+export function flagCopyRoutes(app: App, deps: ApiDependencies): void {
   const { pool } = deps;
+  const plans = planCommands(deps);
   const commands: CopyDependencies = {
     ...flagCommands(deps),
     carryCohorts: (actor, way, ids) => carryCohorts({ pool, flagsAsking, exportsAsking }, actor, way, ids),
@@ -60,8 +64,20 @@ export function flagCopyRoutes(app: App, deps: Pick<ApiDependencies, 'pool' | 'c
         body: copy,
         response: {
           200: z.object({
-            success: z.array(featureFlag),
-            failed: z.array(z.object({ project_id: z.int(), errors: z.string() })),
+            success: z.array(
+              featureFlag.extend({
+                schedule_copy_warning: z.string().optional().meta({
+                  description: 'Why some of what is planned was not copied. The flag was.',
+                }),
+              }),
+            ),
+            failed: z.array(
+              z.object({
+                project_id: z.int(),
+                error_message: z.string(),
+                errors: z.string().meta({ description: 'The same, for older clients.' }),
+              }),
+            ),
           }),
         },
       },
@@ -76,16 +92,20 @@ export function flagCopyRoutes(app: App, deps: Pick<ApiDependencies, 'pool' | 'c
         const message = 'Feature flag to copy does not exist.';
         throw errors.validation('does_not_exist', message, 'feature_flag_key');
       }
-      const success: z.output<typeof featureFlag>[] = [];
-      const failed: { project_id: number; errors: string }[] = [];
+      const success: (z.output<typeof featureFlag> & { schedule_copy_warning?: string })[] = [];
+      const failed: { project_id: number; error_message: string; errors: string }[] = [];
       for (const target of new Set(body.target_project_ids)) {
         try {
           if (!visible.has(target)) throw new Refusal('absent', NO_PROJECT);
           const options = { isDisabled: body.disable_copied_flag };
-          success.push(flagView(await copyFlag(commands, actorOf(request), source, target, options)));
+          const row = await copyFlag(commands, actorOf(request), source, target, options);
+          const warning = body.copy_schedule
+            ? await copySchedule({ ...commands, ...plans }, actorOf(request), source, row)
+            : undefined;
+          success.push({ ...flagView(row), ...(warning && { schedule_copy_warning: warning }) });
         } catch (error) {
           if (!(error instanceof Refusal)) throw error;
-          failed.push({ project_id: target, errors: error.message });
+          failed.push({ project_id: target, error_message: error.message, errors: error.message });
         }
       }
       return { success, failed };
@@ -106,7 +126,6 @@ export function flagCopyRoutes(app: App, deps: Pick<ApiDependencies, 'pool' | 'c
     async ({ params: { key }, caller, organization }) => {
       const projects = narrow(caller.key, organization)?.projects ?? [];
       const rows = await Promise.all(projects.map((one) => findFlagByKey(pool, one.id, key)));
-      if (!rows.some((row) => row !== undefined)) throw errors.notFound();
       return rows.flatMap((row) =>
         row
           ? [

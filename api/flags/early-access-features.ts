@@ -53,7 +53,12 @@ const body = fields.partial({ description: true, documentation_url: true, payloa
     .meta({ description: 'A flag that exists. By default the feature makes one, with a key of its name.' }),
   _create_in_folder: z.unknown().optional().meta({ description: 'Is ignored.', writeOnly: true }),
 });
-const patch = fields.partial();
+const patch = fields.partial().extend({
+  rollout_to_all: z.boolean().optional().meta({
+    description: 'With the stage `general-availability`: everybody has the flag, whatever they have chosen.',
+    writeOnly: true,
+  }),
+});
 
 const shown = z
   .object({
@@ -158,7 +163,9 @@ export function earlyAccessRoutes(app: App, deps: ApiDependencies): void {
       },
       handler: async (request) => {
         const row = await findOne(request);
-        return view(await changeFeature(commands, actorOf(request), keyOf(row), request.body));
+        const { rollout_to_all: rollsOutToAll, ...change } = request.body;
+        const options = { rollsOutToAll };
+        return view(await changeFeature(commands, actorOf(request), keyOf(row), change, options));
       },
     });
   }

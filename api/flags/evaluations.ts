@@ -19,6 +19,18 @@ const groupsQuery = z.object({
   groups: z.string().max(10_000).optional().meta({ description: 'JSON: the keys of groups, by type.' }),
 });
 
+const keysQuery = z
+  .union([z.string().max(20_000), z.array(z.string().max(400)).max(1_000)])
+  .optional()
+  .meta({ description: 'Only these flags: keys, repeated, separated by commas, or as a JSON list.' });
+
+/** Reads the keys of flags in a query. Undefined: all. */
+function keysIn(given: z.output<typeof keysQuery>): ReadonlySet<string> | undefined {
+  if (given === undefined || given === '') return undefined;
+  const texts = Array.isArray(given) ? given : [given];
+  return new Set(texts.flatMap((text) => text.split(/[\s,[\]"]+/)).filter((key) => key !== ''));
+}
+
 function groupsIn(text: string | undefined): Record<string, string> {
   if (text === undefined || text === '') return {};
   try {
@@ -59,18 +71,16 @@ export function flagEvaluationRoutes(
         tags: TAGS,
         summary: 'The feature flags of the caller',
         params,
-        querystring: groupsQuery.extend({
-          flag_keys: z.string().optional().meta({ description: 'Keys, separated by commas.' }),
-        }),
+        querystring: groupsQuery.extend({ flag_keys: keysQuery }),
         response: { 200: z.array(z.object({ feature_flag: featureFlag, value })) },
       },
     },
     async (request) => {
       const { project, query, caller } = request;
-      const keys = query.flag_keys?.split(',').map((key) => key.trim());
+      const keys = keysIn(query.flag_keys);
       const found = await evaluated(project.id, caller.user.distinct_id, groupsIn(query.groups));
       const wanted = found.flags
-        .filter((flag) => !keys || keys.includes(flag.definition.key))
+        .filter((flag) => !keys || keys.has(flag.definition.key))
         .slice(0, MOST_SHOWN);
       const shown = await Promise.all(
         wanted.map(async (flag) => {
@@ -95,7 +105,7 @@ export function flagEvaluationRoutes(
         tags: TAGS,
         summary: 'What each feature flag is for a distinct id, and why',
         params,
-        querystring: groupsQuery.extend({ distinct_id: z.string().min(1).max(400) }),
+        querystring: groupsQuery.extend({ distinct_id: z.string().min(1).max(400), flag_keys: keysQuery }),
         response: { 200: z.record(z.string(), reason) },
       },
     },
@@ -115,7 +125,9 @@ export function flagEvaluationRoutes(
           evaluation: { reason: outcome.code, condition_index: outcome.conditionIndex },
         };
       };
-      return Object.fromEntries(known.set.flags.map((flag) => [flag.definition.key, tell(flag)]));
+      const keys = keysIn(query.flag_keys);
+      const wanted = known.set.flags.filter((flag) => !keys || keys.has(flag.definition.key));
+      return Object.fromEntries(wanted.map((flag) => [flag.definition.key, tell(flag)]));
     },
   );
 }

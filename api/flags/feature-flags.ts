@@ -5,6 +5,7 @@ import { changeFlag } from '../../flags/commands/change.ts';
 import { createFlag } from '../../flags/commands/create.ts';
 import { overrideFlag } from '../../flags/commands/override.ts';
 import { type FlagRow, findFlag, listFlags, listLinks, listOverrides } from '../../flags/rows/flags.ts';
+import { rolloutStateOf } from '../../flags/rules/rollout-state.ts';
 import { statusOf } from '../../flags/rules/status.ts';
 import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
@@ -13,6 +14,7 @@ import { timestamp } from '../fields.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import { serialOf } from '../serial.ts';
 import { flagCommands } from './dependencies.ts';
+import { withNames } from './filter-names.ts';
 import {
   changeOf,
   choiceOf,
@@ -66,6 +68,8 @@ export function featureFlagRoutes(app: App, deps: ApiDependencies): void {
   const { pool, config } = deps;
   const commands = flagCommands(deps);
   const find = findsFlag(pool);
+  const one = async (row: FlagRow) =>
+    (await withNames(pool, row.project_id, [flagView(row)]))[0] as z.output<typeof featureFlag>;
 
   app.get(
     FLAGS_PREFIX,
@@ -86,7 +90,8 @@ export function featureFlagRoutes(app: App, deps: ApiDependencies): void {
         ...choiceOf(request.query),
         projectId: request.project.id,
       });
-      return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(flagView));
+      const shown = await withNames(pool, request.project.id, rows.map(flagView));
+      return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, shown);
     },
   );
 
@@ -106,7 +111,7 @@ export function featureFlagRoutes(app: App, deps: ApiDependencies): void {
       const { version: _, original_flag: _seen, ...input } = changeOf(request.body);
       const row = await createFlag(commands, actorOf(request), request.project.id, input);
       reply.code(201);
-      return flagView(row);
+      return one(row);
     },
   );
 
@@ -122,7 +127,7 @@ export function featureFlagRoutes(app: App, deps: ApiDependencies): void {
         response: { 200: featureFlag },
       },
     },
-    async (request) => flagView(request.flag),
+    async (request) => one(request.flag),
   );
 
   for (const [method, summary] of [
@@ -147,7 +152,7 @@ export function featureFlagRoutes(app: App, deps: ApiDependencies): void {
       handler: async (request) => {
         const { flag, project, body } = request;
         const key = { projectId: project.id, flagId: flag.id };
-        return flagView(await changeFlag(commands, actorOf(request), key, changeOf(body)));
+        return one(await changeFlag(commands, actorOf(request), key, changeOf(body)));
       },
     });
   }
@@ -161,10 +166,29 @@ export function featureFlagRoutes(app: App, deps: ApiDependencies): void {
         tags: TAGS,
         summary: 'Whether a feature flag is in use',
         params: flagParams,
-        response: { 200: z.object({ status: z.string(), reason: z.string() }) },
+        response: {
+          200: z.object({
+            ...{ status: z.string(), reason: z.string() },
+            rollout: z.object({
+              effectively_full_rollout: z.boolean().meta({ description: 'Everybody gets the same value.' }),
+              has_targeting_conditions: z.boolean(),
+              max_rollout_percentage: z.number(),
+              is_multivariate: z.boolean(),
+            }),
+          }),
+        },
       },
     },
-    async ({ flag }) => statusOf(flag, Date.now()),
+    async ({ flag }) => {
+      const { state, isTargeted, most, isMultivariate } = rolloutStateOf(JSON.parse(flag.filters));
+      const rollout = {
+        effectively_full_rollout: state === 'fully_rolled_out',
+        has_targeting_conditions: isTargeted,
+        max_rollout_percentage: most,
+        is_multivariate: isMultivariate,
+      };
+      return { ...statusOf(flag, Date.now()), rollout };
+    },
   );
 
   app.get(

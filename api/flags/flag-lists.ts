@@ -1,6 +1,10 @@
 import { z } from 'zod';
 import { listActivity } from '../../db/activity-log.ts';
+import { deleteFlags } from '../../flags/commands/delete-many.ts';
 import { keysOfFlags, listFlagIds } from '../../flags/rows/flags.ts';
+import { FLAG_LIMITS } from '../../flags/rules/limits.ts';
+import { rolloutStateOf } from '../../flags/rules/rollout-state.ts';
+import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
@@ -59,6 +63,64 @@ export function flagListRoutes(app: App, { pool, config }: Pick<ApiDependencies,
     async ({ project, query }) => {
       const ids = await listFlagIds(pool, project.id, choiceOf(query));
       return { ids, total: ids.length };
+    },
+  );
+
+  const state = z.enum(['fully_rolled_out', 'partial', 'not_rolled_out']);
+  app.post(
+    `${FLAGS_PREFIX}bulk_delete/`,
+    {
+      config: { access: { scope: 'feature_flag:write' } },
+      schema: {
+        tags: TAGS,
+        summary: 'Delete feature flags',
+        description:
+          'Either by their `ids`, or all that `filters` choose as in the list. What cannot be deleted stays, and `errors` says ' +
+          'why. Flags that depend on each other go together.',
+        params,
+        body: z
+          .object({
+            ids: z.array(z.int()).min(1).max(FLAG_LIMITS.deletedAtOnce),
+            filters: z
+              .strictObject(flagChoice.shape)
+              .refine((choice) => Object.values(choice).some((one) => one !== undefined), {
+                error: 'Choose flags by at least one of the filters of the list.',
+              }),
+          })
+          .partial()
+          .refine(({ ids, filters }) => (ids === undefined) !== (filters === undefined), {
+            error: 'Give either ids or filters, and not both.',
+          }),
+        response: {
+          200: z.object({
+            deleted: z.array(
+              z.object({
+                ...{ id: z.int(), key: z.string(), rollout_state: state },
+                active_variant: z
+                  .string()
+                  .nullable()
+                  .meta({ description: 'The variant that everybody had.' }),
+              }),
+            ),
+            errors: z.array(z.object({ id: z.int(), key: z.string().nullable(), reason: z.string() })),
+          }),
+        },
+      },
+    },
+    async (request) => {
+      const { ids: given, filters } = request.body;
+      const ids = filters ? await listFlagIds(pool, request.project.id, choiceOf(filters)) : (given ?? []);
+      if (ids.length > FLAG_LIMITS.deletedAtOnce) {
+        const most = FLAG_LIMITS.deletedAtOnce;
+        const message = `The filters choose ${ids.length} feature flags; at most ${most} can be deleted at once.`;
+        throw errors.validation('invalid_input', message, 'filters');
+      }
+      const { deleted, refused } = await deleteFlags({ pool }, actorOf(request), request.project.id, ids);
+      const shown = deleted.map((row) => {
+        const { state, variant } = rolloutStateOf(JSON.parse(row.filters));
+        return { id: row.id, key: row.key, rollout_state: state, active_variant: variant };
+      });
+      return { deleted: shown, errors: refused };
     },
   );
 

@@ -5,6 +5,7 @@ import { FLAG_LIMITS } from '../../flags/rules/limits.ts';
 import { STALE_DAYS, statusOf } from '../../flags/rules/status.ts';
 import { parseExactJson } from '../../values/exact-json.ts';
 import { freeForm, optionalText, timestamp } from '../fields.ts';
+import { serialOf } from '../serial.ts';
 import { basicUser } from '../tenancy/user-schema.ts';
 
 const RUNTIMES = ['all', 'client', 'server'] as const;
@@ -108,7 +109,7 @@ export const flagInput = z
       description:
         'The version that you saw. With `original_flag`, a change of a field that somebody else has changed since is refused with 409.',
     }),
-    original_flag: freeForm.meta({ description: 'The flag as you saw it.', writeOnly: true }),
+    original_flag: freeForm.nullable().meta({ description: 'The flag as you saw it.', writeOnly: true }),
     creation_context: ignored,
     _create_in_folder: ignored,
   })
@@ -122,11 +123,18 @@ export function changeOf(body: z.output<typeof flagInput>): FlagChange {
   const { creation_context: _, _create_in_folder: _folder, ...rest } = body;
   const { ensure_experience_continuity: continuity, is_remote_configuration: remote } = rest;
   const { has_encrypted_payloads: encrypts } = rest;
-  const { evaluation_runtime: runtime, bucketing_identifier: bucketing, tags, ...others } = rest;
+  const {
+    evaluation_runtime: runtime,
+    bucketing_identifier: bucketing,
+    tags,
+    original_flag,
+    ...others
+  } = rest;
   const set = <T>(value: T | null | undefined, otherwise: T) =>
     value === undefined ? undefined : (value ?? otherwise);
   return {
     ...others,
+    original_flag: original_flag ?? undefined,
     ensure_experience_continuity: set(continuity, false),
     is_remote_configuration: set(remote, false),
     has_encrypted_payloads: set(encrypts, false),
@@ -158,15 +166,28 @@ const texts = (description: string) =>
       'This must be a JSON list of strings.',
     );
 
+/** Reads ids that are listed as JSON or separated by commas. Others are left out. */
+function idsIn(text: string | undefined): number[] | undefined {
+  const ids = (text ?? '').split(/[\s,[\]"]+/).flatMap((one) => serialOf(one) ?? []);
+  return ids.length > 0 ? ids : undefined;
+}
+
 /** By what flags are chosen from a list. */
 export const flagChoice = z.object({
-  search: z.string().max(400).optional().meta({ description: 'A part of the key or of the name.' }),
+  search: z.string().trim().max(200).optional().meta({
+    description: 'A part of the key or of the name. For a space in it, a key may have `-` or `_`.',
+  }),
   active: z
     .enum(['true', 'false', 'STALE'])
     .optional()
     .meta({ description: '`STALE`: active flags that seem to be of no use any more.' }),
   archived: either.meta({ description: 'Archived flags are listed only with `true`.' }),
-  created_by_id: z.coerce.number().int().min(1).max(2_147_483_647).optional(),
+  created_by_id: z
+    .string()
+    .max(20_000)
+    .optional()
+    .meta({ description: 'Ids of users, as a JSON list or separated by commas. What is no id is ignored.' }),
+  eligible_for_experiment: either.meta({ description: '`true`: only flags with at least two variants.' }),
   tags: texts('A JSON list of tags. Flags with one of them are listed.'),
   excluded_tags: texts('A JSON list of tags. Flags with one of them are left out.'),
   excluded_properties: texts('A JSON list of keys. Flags with one of these keys are left out.'),
@@ -187,7 +208,9 @@ export function choiceOf(query: z.output<typeof flagChoice> & { order?: string |
   const list = (text: string | undefined) => (text === undefined ? undefined : textsIn(text));
   const contexts = query.has_evaluation_contexts;
   return {
-    ...{ search, createdBy, runtime, type, order: query.order as FlagChoice['order'] },
+    ...{ search, runtime, type, order: query.order as FlagChoice['order'] },
+    createdBy: idsIn(createdBy),
+    hasTwoVariants: query.eligible_for_experiment === 'true',
     active: active === undefined || active === 'STALE' ? undefined : active === 'true',
     staleDays: active === 'STALE' ? STALE_DAYS : undefined,
     archived: archived === 'true',

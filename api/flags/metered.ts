@@ -2,6 +2,7 @@ import type { ProjectFlags } from '../../flags/cache/definitions.ts';
 import type { Evaluated, Evaluator, FlagRequest } from '../../flags/evaluator.ts';
 import type { Quotas } from '../../flags/quota/quotas.ts';
 import type { Usage } from '../../flags/quota/usage.ts';
+import { SURVEY_FLAG_PREFIX } from '../../flags/rows/flags.ts';
 
 /** Nothing is left of the organization's quota. */
 export const LIMITED = Symbol('limited');
@@ -10,8 +11,6 @@ type Told = Evaluated | Limited | undefined;
 
 /** A request for definitions counts as so many requests for flags. */
 const DEFINITIONS_WEIGHT = 10;
-/** Flags that only say who sees a survey do not count. */
-const UNCOUNTED = 'survey-targeting-';
 
 /** Public requests for flags, counted and bounded by the quota of the organization. */
 export interface Metered {
@@ -35,7 +34,8 @@ export function createMetered(deps: {
   }
 
   function meter(told: Evaluated | undefined): Told | Promise<Told> {
-    if (!told?.flags.some((flag) => !flag.definition.key.startsWith(UNCOUNTED))) return told;
+    // Flags that only say who sees a survey do not count.
+    if (!told?.flags.some((flag) => !flag.definition.key.startsWith(SURVEY_FLAG_PREFIX))) return told;
     const { organizationId, requestsPerMonth } = told.project;
     const taken = quotas.take(organizationId, requestsPerMonth, 1);
     return taken instanceof Promise ? taken.then((yes) => settle(told, yes)) : settle(told, taken);

@@ -60,6 +60,8 @@ const shown = z
     created_at: timestamp,
     created_by: basicUser.nullable(),
     updated_at: timestamp,
+    is_recurring: z.literal(false),
+    recurrence_interval: z.null(),
   })
   .meta({ id: 'ScheduledChange' });
 
@@ -69,11 +71,22 @@ function view(row: ScheduledChangeRow): z.output<typeof shown> {
     ...rest,
     ...{ team_id, record_id: String(flag_id), model_name: MODEL },
     payload: parseExactJson(text) as z.output<typeof payload>,
+    ...{ is_recurring: false as const, recurrence_interval: null },
   };
 }
 
-const newChange = z.object({ record_id: recordId, model_name: modelName, payload, scheduled_at: instant });
-const change = newChange.pick({ payload: true, scheduled_at: true }).partial();
+const NO_REPETITION = 'A change happens once. Plan one for each time.';
+const notRepeated = z
+  .unknown()
+  .refine((value) => value === undefined || value === null, { error: NO_REPETITION })
+  .optional()
+  .meta({ description: 'Is not available.', writeOnly: true });
+const newChange = z.object({
+  ...{ record_id: recordId, model_name: modelName, payload, scheduled_at: instant },
+  is_recurring: z.literal(false, { error: NO_REPETITION }).optional().meta({ writeOnly: true }),
+  ...{ recurrence_interval: notRepeated, cron_expression: notRepeated },
+});
+const change = newChange.partial();
 
 /** Adds the routes of changes of feature flags at a time. */
 export function scheduledChangeRoutes(app: App, deps: ApiDependencies): void {
@@ -166,7 +179,11 @@ export function scheduledChangeRoutes(app: App, deps: ApiDependencies): void {
       },
       handler: async (request) => {
         const row = await findOne(request);
-        const { payload: given, scheduled_at: scheduledAt } = request.body;
+        const { payload: given, scheduled_at: scheduledAt, record_id: record } = request.body;
+        if (record !== undefined && serialOf(String(record)) !== row.flag_id) {
+          const message = 'Cannot change the target record of a scheduled change. Plan another one.';
+          throw errors.validation('invalid_input', message, 'record_id');
+        }
         const input = { ...(given && { payload: given }), ...(scheduledAt && { scheduledAt }) };
         return view(await rescheduleChange(commands, actorOf(request), row, input));
       },

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { SurveyInput } from '../../surveys/commands/surveys.ts';
 import type { SurveyRow } from '../../surveys/rows/surveys.ts';
-import { SCHEDULES, SURVEY_LIMITS, SURVEY_TYPES } from '../../surveys/rules/surveys.ts';
+import { iterationStarts, SCHEDULES, SURVEY_LIMITS, SURVEY_TYPES } from '../../surveys/rules/surveys.ts';
 import { freeForm, instant, optionalText, text, timestamp } from '../fields.ts';
 import { basicUser } from '../tenancy/user-schema.ts';
 
@@ -55,7 +55,8 @@ const fields = {
   description: label,
   type: z.enum(SURVEY_TYPES),
   schedule: z.enum(SCHEDULES).meta({
-    description: '`once`: not again to who has answered it or sent it away. `always`: again and again.',
+    description:
+      '`once`: not again to who has answered it or sent it away. `recurring`: the same, for each iteration. `always`: again and again.',
   }),
   questions: z.array(question).max(SURVEY_LIMITS.questions),
   conditions: freeForm.nullable().meta({
@@ -74,6 +75,12 @@ const fields = {
     .nullable()
     .meta({ description: 'The survey ends within minutes after it has so many answers.' }),
   enable_partial_responses: z.boolean(),
+  iteration_count: z.int().min(0).max(SURVEY_LIMITS.iterations).nullable().meta({
+    description: 'How often the survey is asked, to everybody anew each time. Null and 0: once.',
+  }),
+  iteration_frequency_days: z.int().min(0).max(SURVEY_LIMITS.iterationDays).nullable().meta({
+    description: 'After how many days the next iteration begins.',
+  }),
 };
 
 export const survey = z
@@ -92,9 +99,12 @@ export const survey = z
     created_at: timestamp,
     created_by: basicUser.nullable(),
     updated_at: timestamp,
-    iteration_count: z.null(),
-    iteration_frequency_days: z.null(),
-    current_iteration: z.null(),
+    iteration_start_dates: z
+      .array(timestamp)
+      .nullable()
+      .meta({ description: 'When each iteration begins. Null: the survey has not begun.' }),
+    current_iteration: z.int().nullable().meta({ description: 'Which iteration runs, counted from 1.' }),
+    current_iteration_start_date: timestamp.nullable(),
   })
   .meta({ id: 'Survey' });
 
@@ -105,16 +115,8 @@ export function surveyView(row: SurveyRow): z.output<typeof survey> {
     internal_targeting_flag_id: _internal,
     ...rest
   } = row;
-  return { ...rest, iteration_count: null, iteration_frequency_days: null, current_iteration: null };
+  return { ...rest, iteration_start_dates: iterationStarts(row) };
 }
-
-const unavailable = z
-  .unknown()
-  .refine((value) => value === null || value === undefined, {
-    error: 'Surveys cannot be repeated by iterations. Use `schedule`.',
-  })
-  .optional()
-  .meta({ description: 'Is not available.', writeOnly: true });
 
 export const surveyInput = z
   .object({
@@ -128,8 +130,6 @@ export const surveyInput = z
     remove_targeting_flag: z.boolean().nullable().meta({ writeOnly: true }),
     start_date: instant.nullable().meta({ description: 'Null: it has not begun.' }),
     end_date: instant.nullable().meta({ description: 'Null: it goes on.' }),
-    iteration_count: unavailable,
-    iteration_frequency_days: unavailable,
     _create_in_folder: z.unknown().meta({ description: 'Is ignored.', writeOnly: true }),
   })
   .partial();
@@ -138,6 +138,6 @@ export const newSurvey = surveyInput.required({ name: true, type: true });
 /** Says what a body sets. */
 export function inputOf<T extends z.output<typeof surveyInput>>(body: T) {
   const { targeting_flag_filters: filters, remove_targeting_flag: removes, ...rest } = body;
-  const { iteration_count: _, iteration_frequency_days: _days, _create_in_folder: _folder, ...input } = rest;
+  const { _create_in_folder: _folder, ...input } = rest;
   return { ...input, targeting: removes ? null : filters } satisfies SurveyInput;
 }

@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { isUuid } from '../../db/uuid.ts';
-import { changeFlagIn } from '../../flags/commands/change.ts';
 import { createFlagIn } from '../../flags/commands/create.ts';
 import type { FlagChangeDependencies } from '../../flags/commands/dependencies.ts';
+import { changeLinkedFlag } from '../../flags/commands/linked-flags.ts';
 import { findFlag } from '../../flags/rows/flags.ts';
 import {
   changeSurvey,
@@ -35,12 +35,7 @@ const surveyFlags = (commands: FlagChangeDependencies): SurveyFlags => ({
   },
   create: async (client, actor, projectId, flag) =>
     (await createFlagIn(client, commands, actor, projectId, flag)).id,
-  async change(client, actor, key, change) {
-    const before = await findFlag(client, key);
-    if (!before || before.deleted) return;
-    const isSame = change.filters === undefined && !change.deleted && before.active === change.active;
-    if (!isSame) await changeFlagIn(client, commands, actor, key, change);
-  },
+  change: (client, actor, key, change) => changeLinkedFlag(client, commands, actor, key, change),
 });
 
 /** Adds the routes that create, read and change surveys. */

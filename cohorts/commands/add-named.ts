@@ -3,6 +3,7 @@ import { isUuid } from '../../db/uuid.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { audit } from '../../tenancy/audit.ts';
 import type { CohortRow } from '../rows/cohorts.ts';
+import { noteMembersChanged } from '../rows/counting.ts';
 import { addMembers } from '../rows/members.ts';
 import type { Upload } from '../rules/upload.ts';
 
@@ -41,6 +42,7 @@ export async function addNamed(
     };
     unknown.push(...(await addMembers(pool, cohort.project_id, cohort.id, ids)));
   }
+  await noteMembersChanged(pool, cohort.project_id);
   const added = { named: all.length, unknown: unknown.length, examples: unknown.slice(0, SHOWN) };
   await audit(pool, actor, {
     scope: 'Cohort',

@@ -97,6 +97,19 @@ export async function findCohortByName(
   return rows[0]?.id;
 }
 
+/** Finds the names of cohorts that are not deleted, by their ids. */
+export async function namesOfCohorts(
+  queryable: Queryable,
+  projectId: number,
+  ids: readonly number[],
+): Promise<Map<number, string>> {
+  const { rows } = await queryable.query(
+    'select id, name from cohorts where project_id = $1 and id = any($2::int[]) and not deleted',
+    [projectId, ids],
+  );
+  return new Map(rows.map((row) => [row.id, row.name]));
+}
+
 /** Locks the cohorts of a project until the transaction ends: what they say of each other is checked and saved as one. */
 export async function lockCohorts(client: Transaction, projectId: number): Promise<void> {
   await client.query('select pg_advisory_xact_lock($1, $2)', [LOCK_KINDS.cohortsOfProject, projectId]);

@@ -22,6 +22,23 @@ export async function readCohortDefinitions(
   return rows;
 }
 
+/** Reads the cohorts of a project as they were at a time. */
+export async function readCohortDefinitionsAt(
+  queryable: Queryable,
+  projectId: number,
+  at: string,
+): Promise<CohortDefinitionRow[]> {
+  const { rows } = await queryable.query(
+    `select id, document ->> 'name' as name, (document ->> 'is_static')::boolean as is_static,
+       (document -> 'filters')::text as filters
+     from (select distinct on (cohort_id) cohort_id as id, document from cohort_revisions
+       where project_id = $1 and changed_at <= $2 order by cohort_id, version desc) as known
+     where not (document ->> 'deleted')::boolean order by id`,
+    [projectId, at],
+  );
+  return rows;
+}
+
 /** Finds which of these cohorts a project has. They stay until the transaction ends. */
 export async function knownCohorts(
   queryable: Transaction,

@@ -98,6 +98,15 @@ export async function removeMember(
   return (rowCount ?? 0) > 0;
 }
 
+/** Whether a project has a person. */
+export async function hasPerson(queryable: Queryable, projectId: number, personId: string): Promise<boolean> {
+  const { rows } = await queryable.query('select from persons where project_id = $1 and id = $2', [
+    projectId,
+    personId,
+  ]);
+  return rows.length > 0;
+}
+
 /** Lists the members of a static cohort, in the order of their ids. */
 export async function listMembers(
   queryable: Queryable,

@@ -3,10 +3,12 @@ import { type Transaction, transaction } from '../../db/pool.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { changes } from '../../tenancy/audit.ts';
+import { isRecord } from '../engine/definition.ts';
 import { featureOfFlag } from '../rows/early-access.ts';
 import {
   type FlagFields,
   type FlagKey,
+  type FlagLink,
   type FlagRow,
   findFlag,
   findFlagVersion,
@@ -39,8 +41,14 @@ export interface FlagChange extends FlagInput {
 const MOST_TRIES = 10;
 const RETRY_SECONDS = 1;
 
-/** The plain form of a value, in which numbers of the same value are the same. */
-const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? null));
+/** What answers add to filters, for people. */
+const ADDED = ['cohort_name', 'group_key_names'];
+
+/** The plain form of a value, in which numbers of the same value are the same, without what answers add to it. */
+const plain = (value: unknown): unknown =>
+  JSON.parse(JSON.stringify(value ?? null), function (this: unknown, name, one) {
+    return ADDED.includes(name) && isRecord(this) && typeof this.type === 'string' ? undefined : one;
+  });
 
 /** Refuses a change of a field that somebody else has changed since the user saw it. */
 function checkConflict(before: FlagRow, { version, original_flag: original, ...input }: FlagChange): void {
@@ -168,6 +176,25 @@ async function store(
   return after;
 }
 
+/** Refuses to delete what something else needs. */
+export async function checkDeletion(
+  client: Transaction,
+  { id, project_id: projectId }: FlagRow,
+  links: readonly FlagLink[],
+): Promise<void> {
+  checkDependents(id, links, 'delete');
+  const feature = await featureOfFlag(client, { projectId, flagId: id });
+  if (feature === undefined) return;
+  const message = `Cannot delete a feature flag that is linked to an early access feature: ${feature}. Delete the feature first.`;
+  throw refuse.invalid('deleted', message);
+}
+
+/** Whether some condition of filters is about groups. */
+const usesGroups = (filters: string): boolean =>
+  (JSON.parse(filters) as { groups?: { aggregation_group_type_index?: unknown }[] }).groups?.some(
+    (one) => typeof one.aggregation_group_type_index === 'number',
+  ) ?? false;
+
 /** Refuses states that contradict each other, and what breaks flags that depend on this one. */
 async function checkStates(
   client: Transaction,
@@ -181,14 +208,13 @@ async function checkStates(
       : archivedIsActive();
   }
   const links = await listLinks(client, before.project_id);
-  if (fields.deleted) {
-    checkDependents(before.id, links, 'delete');
+  if (fields.deleted) return checkDeletion(client, before, links);
+  if (fields.filters !== before.filters && usesGroups(fields.filters)) {
     const feature = await featureOfFlag(client, { projectId: before.project_id, flagId: before.id });
     if (feature !== undefined) {
-      const message = `Cannot delete a feature flag that is linked to an early access feature: ${feature}. Delete the feature first.`;
-      throw refuse.invalid('deleted', message);
+      const message = `The early access feature ${feature} has this flag, so no condition can be about groups: persons enrol.`;
+      throw refuse.invalid('filters', message);
     }
-    return;
   }
   if (before.active && !fields.active) checkDependents(before.id, links, 'disable');
   if (!before.archived && fields.archived) checkDependents(before.id, links, 'archive');

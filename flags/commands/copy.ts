@@ -21,7 +21,7 @@ export interface CopyDependencies extends FlagCommandDependencies {
 type Fields = Record<string, unknown>;
 
 /** What the ids in the filters of a flag are in another project. */
-interface Translation {
+export interface Translation {
   cohorts: ReadonlyMap<number, number>;
   flags: ReadonlyMap<number, number>;
   /** The indexes of types of groups. */
@@ -39,7 +39,8 @@ function property(filter: unknown, to: Translation): unknown {
   return filter;
 }
 
-function translated(filters: Fields, to: Translation): Fields {
+/** Writes filters for another project. */
+export function translated(filters: Fields, to: Translation): Fields {
   const groups = (Array.isArray(filters.groups) ? filters.groups : []).map((group: unknown) =>
     isRecord(group)
       ? {
@@ -96,6 +97,22 @@ async function flagsOf({ pool }: CopyDependencies, from: number, to: number, ask
   return new Map(same);
 }
 
+/** Finds what filters name in another project. Cohorts that are missing there are created. */
+export async function translationOf(
+  deps: CopyDependencies,
+  actor: Actor,
+  { from, to }: { from: number; to: number },
+  asked: { filters: Fields; flags: readonly number[]; cohorts: readonly number[] },
+): Promise<Translation> {
+  const groups = await groupsOf(deps, from, to, indexesIn(asked.filters));
+  const flags = await flagsOf(deps, from, to, asked.flags);
+  const cohorts =
+    asked.cohorts.length > 0
+      ? await deps.carryCohorts(actor, { from, to }, asked.cohorts)
+      : new Map<number, number>();
+  return { groups, flags, cohorts };
+}
+
 /**
  * Copies a flag to another project. A flag of the same key there becomes what the copied one is. Cohorts, other flags and
  * types of groups are found there by their names; cohorts that are missing are created.
@@ -110,17 +127,13 @@ export async function copyFlag(
   const from = source.project_id;
   if (from === to) throw refuse.invalid('target_project_ids', 'The flag is in this project already.');
   const filters = parseExactJson(source.filters) as Fields;
-  const groups = await groupsOf(deps, from, to, indexesIn(filters));
-  const flags = await flagsOf(deps, from, to, source.asks);
-  const cohorts =
-    source.asks_cohorts.length > 0
-      ? await deps.carryCohorts(actor, { from, to }, source.asks_cohorts)
-      : new Map<number, number>();
+  const asked = { filters, flags: source.asks, cohorts: source.asks_cohorts };
+  const translation = await translationOf(deps, actor, { from, to }, asked);
   const payloads = source.has_encrypted_payloads ? { payloads: openPayloads(deps.keyring, source) } : {};
   const input: FlagInput = {
     key: source.key,
     name: source.name,
-    filters: { ...translated(filters, { cohorts, flags, groups }), ...payloads },
+    filters: { ...translated(filters, translation), ...payloads },
     active: source.active && !isDisabled,
     archived: source.archived,
     ensure_experience_continuity: source.ensure_experience_continuity,

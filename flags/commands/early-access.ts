@@ -96,7 +96,10 @@ export function createFeature(
       ...{ project_id: projectId, id: uuidv7(), flag_id: id },
       ...fields,
     });
-    if (!row) throw wrongFlag('Linked feature flag already has a feature attached to it.');
+    if (!row) {
+      const linked = await findFlag(client, { projectId, flagId: id });
+      throw wrongFlag(`Linked feature flag ${linked?.key ?? id} already has a feature attached to it.`);
+    }
     await auditFeature(client, actor, row, 'created', { flag: row.flag.key });
     return row;
   });
@@ -116,19 +119,37 @@ async function setEnrollment(
   await changeFlagIn(client, deps, actor, key, { filters: enrollment(stage) });
 }
 
+/** Lets everybody have the flag, whatever they have chosen. */
+async function openToAll(
+  client: Transaction,
+  deps: FlagCommandDependencies,
+  actor: Actor,
+  flag: FlagRow,
+): Promise<void> {
+  const key = { projectId: flag.project_id, flagId: flag.id };
+  await changeFlagIn(client, deps, actor, key, {
+    filters: { feature_enrollment: null, groups: [{ properties: [], rollout_percentage: 100 }] },
+  });
+}
+
 /** Changes a feature. A stage that people may enrol in opens its flag to them, and another one closes it. */
 export function changeFeature(
   deps: FlagCommandDependencies,
   actor: Actor,
   key: EarlyAccessKey,
   patch: Partial<EarlyAccessFields>,
+  { rollsOutToAll = false }: { rollsOutToAll?: boolean | undefined } = {},
 ): Promise<EarlyAccessRow> {
   return transaction(deps.pool, async (client) => {
     await lockFlags(client, key.projectId);
     const before = await findEarlyAccess(client, key);
     if (!before) throw refuse.absent();
     const flag = await findFlag(client, { projectId: key.projectId, flagId: before.flag_id });
-    if (flag && !flag.deleted) await setEnrollment(client, deps, actor, flag, patch.stage ?? before.stage);
+    if (flag && !flag.deleted) {
+      const stage = patch.stage ?? before.stage;
+      if (rollsOutToAll && stage === 'general-availability') await openToAll(client, deps, actor, flag);
+      else await setEnrollment(client, deps, actor, flag, stage);
+    }
     const after = await updateEarlyAccess(client, key, patch);
     if (!after) throw refuse.absent();
     await auditFeature(client, actor, after, 'updated', changes(logged(before), logged(after)));

@@ -45,6 +45,9 @@ const WRITABLE = [
 /** What a user sets. */
 export type FlagFields = Pick<FlagRow, (typeof WRITABLE)[number]>;
 
+/** The keys of flags that belong to surveys begin so. */
+export const SURVEY_FLAG_PREFIX = 'survey-targeting-';
+
 /** Identifies a flag. */
 export interface FlagKey {
   projectId: number;
@@ -150,11 +153,13 @@ export interface FlagChoice {
    */
   staleDays?: number | undefined;
   archived: boolean;
-  createdBy?: number | undefined;
+  createdBy?: number[] | undefined;
   tags?: string[] | undefined;
   excludedTags?: string[] | undefined;
   excludedKeys?: string[] | undefined;
   hasContexts?: boolean | undefined;
+  /** Only flags with at least two variants. */
+  hasTwoVariants?: boolean | undefined;
   runtime?: string | undefined;
   type?: 'boolean' | 'multivariant' | 'experiment' | 'remote_config' | undefined;
   /** With `-` before it: the largest first. */
@@ -168,10 +173,15 @@ function chosen(projectId: number, choice: FlagChoice, values: unknown[]): strin
     `f.project_id = ${given(projectId)}`,
     'not f.deleted',
     `f.archived = ${given(choice.archived)}`,
+    // Surveys manage their flags themselves.
+    `not starts_with(f.key, ${given(SURVEY_FLAG_PREFIX)})`,
   ];
   if (choice.search) {
-    const pattern = given(`%${choice.search.replace(/[\\%_]/g, '\\$&')}%`);
-    conditions.push(`(f.key ilike ${pattern} or f.name ilike ${pattern})`);
+    const literal = (text: string) => text.replace(/[\\%_]/g, '\\$&');
+    const name = given(`%${literal(choice.search)}%`);
+    // Where a search has a space, a key has - or _.
+    const key = given(`%${choice.search.split(/\s+/).map(literal).join('_')}%`);
+    conditions.push(`(f.key ilike ${name} or f.key ilike ${key} or f.name ilike ${name})`);
   }
   if (choice.active !== undefined) conditions.push(`f.active = ${given(choice.active)}`);
   if (choice.staleDays !== undefined) {
@@ -179,7 +189,7 @@ function chosen(projectId: number, choice: FlagChoice, values: unknown[]): strin
     conditions.push(`f.active and case when f.last_called_at is null
       then f.for_everybody and f.created_at < ${since} else f.last_called_at < ${since} end`);
   }
-  if (choice.createdBy !== undefined) conditions.push(`f.created_by = ${given(choice.createdBy)}`);
+  if (choice.createdBy) conditions.push(`f.created_by = any(${given(choice.createdBy)}::int[])`);
   if (choice.tags) conditions.push(`f.tags && ${given(choice.tags)}::text[]`);
   if (choice.excludedTags) conditions.push(`not f.tags && ${given(choice.excludedTags)}::text[]`);
   if (choice.excludedKeys) conditions.push(`f.key <> all(${given(choice.excludedKeys)}::text[])`);
@@ -192,6 +202,9 @@ function chosen(projectId: number, choice: FlagChoice, values: unknown[]): strin
   if (choice.type === 'multivariant') conditions.push(variants);
   if (choice.type === 'remote_config') conditions.push('f.is_remote_configuration');
   if (choice.type === 'experiment') conditions.push('false');
+  if (choice.hasTwoVariants) {
+    conditions.push("jsonb_path_exists(f.filters::jsonb, 'lax $.multivariate.variants[1]')");
+  }
   return conditions.join(' and ');
 }
 

@@ -78,6 +78,19 @@ export async function listScheduledChanges(
   return { count: counted.rows[0].count, rows };
 }
 
+/** Lists what is planned for a flag and still to come, the next one first. */
+export async function plannedChanges(
+  queryable: Queryable,
+  { projectId, flagId }: { projectId: number; flagId: number },
+): Promise<ScheduledChangeRow[]> {
+  const { rows } = await queryable.query(
+    `select ${COLUMNS} from feature_flag_scheduled_changes c
+     where c.project_id = $1 and c.flag_id = $2 and c.executed_at is null order by c.scheduled_at, c.id`,
+    [projectId, flagId],
+  );
+  return rows;
+}
+
 /** Whether a project has at least so many changes that are still to come. */
 export async function hasPlannedChanges(
   queryable: Queryable,

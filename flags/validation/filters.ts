@@ -6,6 +6,7 @@ import {
   FilterError,
   isReadableDate,
   isReadableVersion,
+  type Operator,
   operatorOf,
   readFilters,
 } from '../../properties/index.ts';
@@ -41,6 +42,9 @@ const TYPES = ['person', 'cohort', 'group', 'flag'];
 
 const wrong = (message: string, code = 'invalid_input') => refuse.invalid('filters', message, { code });
 
+const wrongValue = (message: string) => wrong(message, 'invalid_value');
+const wrongOperator = (message: string) => wrong(message, 'invalid_operator');
+
 const shown = (value: unknown): string => (JSON.stringify(value) ?? 'nothing').slice(0, 60);
 
 function percentage(value: unknown, place: string): void {
@@ -66,36 +70,44 @@ function groupIndex(value: unknown, place: string): number | null {
   throw wrong(`${place} must be a number from 0 to 4 or null, not ${shown(value)}.`);
 }
 
+/** Refuses what would count as false without anybody seeing it. */
+function switchAt(filters: Fields, name: string): void {
+  const value = own(filters, name);
+  if (value === undefined || value === null || typeof value === 'boolean') return;
+  throw wrong(`${name} must be true, false or null, not ${shown(value)}.`);
+}
+
 /** Says where a filter is wrong. */
 function at<T>(place: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    if (error instanceof FilterError) throw wrong(`${place}: ${error.message}.`);
+    if (error instanceof FilterError) throw wrongValue(`${place}: ${error.message}.`);
     throw error;
   }
 }
 
 /** Checks a value that only some operators read. */
 function checkValue(operator: string, value: unknown, place: string): void {
-  const texts = Array.isArray(value) ? value : [value];
   if (operator === 'icontains_multi' || operator === 'not_icontains_multi') {
-    if (!Array.isArray(value)) throw wrong(`${place}.value must be a list for ${operator}.`);
+    if (!Array.isArray(value)) throw wrongValue(`${place}.value must be a list for ${operator}.`);
     return;
   }
-  if (TEXT_OPERATORS.has(operator) || NUMBER_OPERATORS.has(operator)) {
-    if (Array.isArray(value) || typeof value === 'boolean') {
-      throw wrong(`${place}.value must be a string for ${operator}, not ${shown(value)}.`);
-    }
+  if (TEXT_OPERATORS.has(operator) && typeof value !== 'string') {
+    throw wrongValue(`${place}.value must be a string for ${operator}, not ${shown(value)}.`);
+  }
+  if (NUMBER_OPERATORS.has(operator) && (Array.isArray(value) || typeof value === 'boolean')) {
+    throw wrongValue(`${place}.value must be a number or a string for ${operator}, not ${shown(value)}.`);
   }
   if (operator === 'regex' || operator === 'not_regex') {
     at(`${place}.value`, () => compileRegex(String(value)));
   }
   if (operator.startsWith('is_date_') && !(typeof value === 'string' && isReadableDate(value))) {
-    throw wrong(`${place}.value must be a date such as 2026-01-31 or -7d, not ${shown(value)}.`);
+    const message = `${place}.value must be a date such as 2026-01-31 or -7d, not ${shown(value)}.`;
+    throw wrong(message, 'invalid_date');
   }
-  if (operator.startsWith('semver_') && !texts.every((one) => isReadableVersion(operator, String(one)))) {
-    throw wrong(`${place}.value must be a version such as 1.2.3, not ${shown(value)}.`);
+  if (operator.startsWith('semver_') && !(typeof value === 'string' && isReadableVersion(operator, value))) {
+    throw wrongValue(`${place}.value must be a version such as 1.2.3, not ${shown(value)}.`);
   }
 }
 
@@ -107,6 +119,13 @@ interface Found {
 function idOf(value: unknown): number | undefined {
   const id = typeof value === 'string' && /^\d{1,10}$/.test(value) ? Number(value) : value;
   return Number.isInteger(id) && (id as number) > 0 && (id as number) < 2 ** 31 ? (id as number) : undefined;
+}
+
+function supportedOperator(given: unknown, place: string): Operator {
+  const operator = operatorOf(given);
+  if (operator === null) throw wrongOperator(`${place}.operator: unknown operator ${shown(given)}.`);
+  if (!REFUSED_OPERATORS.has(operator)) return operator;
+  throw wrong(`${place}.operator: flags do not support ${operator}.`, 'unsupported_operator');
 }
 
 /** Checks a filter and writes it as it is stored. */
@@ -123,20 +142,23 @@ function checkProperty(document: unknown, group: number | null, place: string, f
   if (typeof key === 'number') property.key = String(key);
   else if (typeof key !== 'string' || key === '') throw wrong(`${place}.key is required.`);
   const given = own(property, 'operator');
-  const operator = operatorOf(given);
-  if (operator === null) throw wrong(`${place}.operator: unknown operator ${shown(given)}.`);
-  if (REFUSED_OPERATORS.has(operator)) {
-    throw wrong(`${place}.operator: flags do not support ${operator}.`, 'unsupported_operator');
-  }
+  const operator = supportedOperator(given, place);
+  // What is stored has the name that SDKs know.
+  if (given !== undefined && given !== null && given !== '') property.operator = operator;
   const value = own(property, 'value');
   if ((operator === 'in' || operator === 'not_in') !== (type === 'cohort')) {
     if (type !== 'cohort' || given !== undefined) {
-      throw wrong(`${place}.operator: in and not_in are for cohorts, and cohorts take no other operator.`);
+      throw wrongOperator(
+        `${place}.operator: in and not_in are for cohorts, and cohorts take no other operator.`,
+      );
     }
   }
   if ((operator === 'flag_evaluates_to') !== (type === 'flag')) {
-    throw wrong(`${place}.operator: flag_evaluates_to is for flags, and flags take no other operator.`);
+    throw wrongOperator(
+      `${place}.operator: flag_evaluates_to is for flags, and flags take no other operator.`,
+    );
   }
+  groupIndex(own(property, 'group_type_index'), `${place}.group_type_index`);
   if (group === null && type === 'group') {
     throw wrong(`${place}: a condition about persons takes no properties of groups.`);
   }
@@ -212,7 +234,6 @@ function checkPayloads(filters: Fields, variants: ReadonlySet<string>): Fields |
           : "Payload keys must be 'true' for boolean flags.",
       );
     }
-    if (value === null) continue;
     const text = typeof value === 'string' ? value : JSON.stringify(value);
     try {
       JSON.parse(text);
@@ -238,6 +259,10 @@ function checkCosts(groups: readonly unknown[]): void {
   const plain: unknown[] = JSON.parse(JSON.stringify(groups));
   for (const [index, group] of plain.entries()) {
     const properties = (isRecord(group) && own(group, 'properties')) || [];
+    for (const [at, property] of (Array.isArray(properties) ? properties : []).entries()) {
+      if (!isRecord(property)) continue;
+      supportedOperator(own(property, 'operator'), `groups.${index}.properties.${at}`);
+    }
     readFilters(properties, { path: `groups.${index}.properties`, budget });
   }
 }
@@ -269,6 +294,8 @@ export function checkFilters(document: unknown, options: FilterOptions): Checked
       own(filters, 'aggregation_group_type_index'),
       'aggregation_group_type_index',
     );
+    switchAt(filters, 'early_exit');
+    switchAt(filters, 'feature_enrollment');
     const groups = given.map((one, index) => checkGroup(one, index, { variants, flagGroup, found }));
     const kinds = new Set(groups.map((one) => one.aggregation_group_type_index as number | null));
     return {

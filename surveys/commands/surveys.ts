@@ -16,7 +16,15 @@ import {
   updateSurvey,
 } from '../rows/surveys.ts';
 import { lostBranch } from '../rules/questions.ts';
-import { internalFilters, internalKey, isRunning, SURVEY_LIMITS, targetingKey } from '../rules/surveys.ts';
+import {
+  internalFilters,
+  internalKey,
+  isRunning,
+  iterationAt,
+  iterationStarts,
+  SURVEY_LIMITS,
+  targetingKey,
+} from '../rules/surveys.ts';
 
 type Filters = Record<string, unknown>;
 
@@ -42,11 +50,16 @@ export interface SurveyCommandDependencies {
   flags: SurveyFlags;
 }
 
+/** What follows from the rest. */
+type Derived =
+  | 'targeting_flag_id'
+  | 'internal_targeting_flag_id'
+  | 'current_iteration'
+  | 'current_iteration_start_date';
+
 /** What a user sets. Fields that are left out keep their values, or get their defaults. */
 export type SurveyInput = {
-  [Field in keyof Omit<SurveyFields, 'targeting_flag_id' | 'internal_targeting_flag_id'>]?:
-    | SurveyFields[Field]
-    | undefined;
+  [Field in keyof Omit<SurveyFields, Derived>]?: SurveyFields[Field] | undefined;
 } & {
   /** Who sees the survey: the filters of a flag. Null takes them away. */
   targeting?: Filters | null | undefined;
@@ -57,6 +70,7 @@ const logged = (row: SurveyRow) => ({
   ...{ questions: row.questions, conditions: row.conditions, appearance: row.appearance },
   ...{ linked_flag_id: row.linked_flag_id, start_date: row.start_date, end_date: row.end_date },
   ...{ archived: row.archived, responses_limit: row.responses_limit },
+  ...{ iteration_count: row.iteration_count, iteration_frequency_days: row.iteration_frequency_days },
   targeting_flag_filters: row.targeting_flag?.filters ?? null,
 });
 
@@ -94,6 +108,19 @@ function check(fields: SurveyFields): void {
   if (isRunning(fields) && questions.length === 0) {
     throw refuse.invalid('questions', 'A survey needs at least one question before it begins.');
   }
+}
+
+/** Says which iteration of a survey runs. Those that are over stay over. */
+function iterationOf(fields: SurveyFields, before: number | null, now: number) {
+  const at = iterationAt(fields, now);
+  const { iteration_count: count } = fields;
+  if (before !== null && count !== null && count > 0 && count < before) {
+    const message = `Cannot change survey recurrence to ${count}, should be at least ${before}`;
+    throw refuse.invalid('iteration_count', message);
+  }
+  const number = at === 'over' ? count : at;
+  const start = number === null ? null : (iterationStarts(fields)?.[number - 1] ?? null);
+  return { current_iteration: number, current_iteration_start_date: start };
 }
 
 /** Gives each question an id, by which answers name it. */
@@ -150,8 +177,12 @@ export function createSurvey(
     ...{ start_date: input.start_date ?? null, end_date: input.end_date ?? null },
     responses_limit: input.responses_limit ?? null,
     enable_partial_responses: input.enable_partial_responses ?? false,
+    iteration_count: input.iteration_count ?? null,
+    iteration_frequency_days: input.iteration_frequency_days ?? null,
+    ...{ current_iteration: null, current_iteration_start_date: null },
   };
   check(draft);
+  Object.assign(draft, iterationOf(draft, null, Date.now()));
   return transaction(deps.pool, async (client) => {
     if (!(await lockProject(client, projectId))) throw refuse.absent('Project not found.');
     if ((await countSurveys(client, projectId)) >= SURVEY_LIMITS.surveys) {
@@ -163,7 +194,7 @@ export function createSurvey(
     const targetingFlag = await setTargeting(deps, client, actor, about, targeting);
     const internalFlag = await deps.flags.create(client, actor, projectId, {
       ...{ key: internalKey(id), name: `Internal targeting flag for survey ${draft.name}`, active },
-      filters: internalFilters(id, draft.schedule),
+      filters: internalFilters(id, draft.schedule, draft.current_iteration),
     });
     const row = await insertSurvey(client, {
       ...{ ...draft, project_id: projectId, id },
@@ -197,6 +228,7 @@ export function changeSurvey(
     const fields: SurveyFields = { ...before, ...given(input) };
     fields.questions = identified(fields.questions);
     check(fields);
+    Object.assign(fields, iterationOf(fields, before.current_iteration, Date.now()));
     if (input.linked_flag_id) await checkLinked(deps, client, projectId, input.linked_flag_id);
     const active = isRunning(fields);
     // Flags that somebody has deleted meanwhile count as if there were none.
@@ -205,12 +237,53 @@ export function changeSurvey(
     fields.targeting_flag_id = await setTargeting(deps, client, actor, { ...about, flagId }, targeting);
     const internal = before.internal_targeting_flag?.id;
     if (internal !== undefined) {
-      const change = { active, filters: internalFilters(id, fields.schedule) };
+      const change = { active, filters: internalFilters(id, fields.schedule, fields.current_iteration) };
       await deps.flags.change(client, actor, { projectId, flagId: internal }, change);
     }
     const after = await updateSurvey(client, key, fields);
     await auditSurvey(client, actor, after, 'updated', changes(logged(before), logged(after)));
     return after;
+  });
+}
+
+/**
+ * Lets the next iteration of a survey begin, or ends the survey after the last one. Answers whether there was something to
+ * do.
+ */
+export function advanceSurvey(
+  deps: { pool: Pool; flags: Pick<SurveyFlags, 'change'> },
+  actor: Actor,
+  key: SurveyKey,
+  now: number,
+): Promise<boolean> {
+  const { projectId, surveyId: id } = key;
+  return transaction(deps.pool, async (client) => {
+    if (!(await lockProject(client, projectId))) return false;
+    await lockSurvey(client, key);
+    const before = await findSurvey(client, key);
+    if (!before || !isRunning(before)) return false;
+    const at = iterationAt(before, now);
+    if (at === null || at === before.current_iteration) return false;
+    const fields: SurveyFields = {
+      ...before,
+      ...iterationOf(before, null, now),
+      ...(at === 'over' ? { end_date: new Date(now).toISOString() } : {}),
+    };
+    const active = isRunning(fields);
+    const flags = [
+      [before.targeting_flag?.id, { active }],
+      [
+        before.internal_targeting_flag?.id,
+        { active, filters: internalFilters(id, fields.schedule, fields.current_iteration) },
+      ],
+    ] as const;
+    for (const [flagId, change] of flags) {
+      if (flagId !== undefined) await deps.flags.change(client, actor, { projectId, flagId }, change);
+    }
+    const after = await updateSurvey(client, key, fields);
+    const reason = at === 'over' ? 'Its last iteration is over.' : `Its iteration ${at} begins.`;
+    await auditSurvey(client, actor, after, 'updated', { reason });
+    return true;
   });
 }
 

@@ -34,6 +34,11 @@ export interface SurveyRow {
   archived: boolean;
   responses_limit: number | null;
   enable_partial_responses: boolean;
+  iteration_count: number | null;
+  iteration_frequency_days: number | null;
+  /** Which iteration runs, counted from 1. Null: the survey is asked once, or has not begun. */
+  current_iteration: number | null;
+  current_iteration_start_date: string | null;
   created_by: ShownUser | null;
   created_at: string;
   updated_at: string;
@@ -44,6 +49,8 @@ const WRITABLE = [
   ...(['name', 'description', 'type', 'schedule', ...DOCUMENTS] as const),
   ...(['linked_flag_id', 'targeting_flag_id', 'internal_targeting_flag_id'] as const),
   ...(['start_date', 'end_date', 'archived', 'responses_limit', 'enable_partial_responses'] as const),
+  ...(['iteration_count', 'iteration_frequency_days'] as const),
+  ...(['current_iteration', 'current_iteration_start_date'] as const),
 ] as const;
 export type SurveyFields = Pick<SurveyRow, (typeof WRITABLE)[number]>;
 
@@ -177,16 +184,37 @@ export async function offeredSurveys(
        select *, sum(${size}) over (order by created_at, id rows unbounded preceding) as bytes from surveys
        where project_id = $1 and start_date is not null and end_date is null and not archived)
      select s.id, s.name, s.description, s.type, s.schedule, s.questions, s.conditions, s.appearance, s.start_date,
-       s.end_date, s.enable_partial_responses, ${key('linked_flag_id')} as linked_flag_key,
+       s.end_date, s.enable_partial_responses, s.current_iteration, s.current_iteration_start_date, ${key('linked_flag_id')} as linked_flag_key,
        ${key('targeting_flag_id')} as targeting_flag_key,
        ${key('internal_targeting_flag_id')} as internal_targeting_flag_key
      from fitting s where s.bytes <= $2 order by s.created_at, s.id`,
     [projectId, bytes],
   );
-  return rows.map((row) => ({
-    ...row,
-    ...{ feature_flag_keys: null, current_iteration: null, current_iteration_start_date: null },
-  }));
+  return rows.map((row) => ({ ...row, feature_flag_keys: null }));
+}
+
+/** Lists running surveys that are asked again and again, after one of them. */
+export async function repeatedSurveys(
+  queryable: Queryable,
+  after: string,
+  limit: number,
+): Promise<
+  {
+    start_date: string;
+    iteration_count: number;
+    iteration_frequency_days: number;
+    project_id: number;
+    id: string;
+    current_iteration: number;
+  }[]
+> {
+  const { rows } = await queryable.query(
+    `select project_id, id, start_date, iteration_count, iteration_frequency_days, current_iteration from surveys
+     where current_iteration is not null and start_date is not null and end_date is null and not archived and id > $1
+     order by id limit $2`,
+    [after, limit],
+  );
+  return rows;
 }
 
 /** Lists running surveys that end when they have enough answers. */

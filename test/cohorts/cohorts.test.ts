@@ -143,12 +143,41 @@ test('a static cohort has the persons that are added, and its flags follow', asy
   const foreign = await create({ name: 'theirs', is_static: true }, bert);
   const theirs = url(bert, `${foreign.id}/add_persons_to_static_cohort/`);
   const spying = { person_ids: [members.results[0].id], distinct_ids: ['ann'] };
-  expect((await api.request(bert, 'POST', theirs, spying)).json().unknown).toBe(2);
+  for (const [tenant, where, body] of [
+    [bert, theirs, spying],
+    [anna, path, { person_ids: ['0190163d-8694-739b-aea5-966c26f8ad90'] }],
+  ] as const) {
+    const answer = await api.request(tenant, 'PATCH', where, body);
+    expect([answer.statusCode, answer.json().detail]).toEqual([400, 'No valid users to add to cohort']);
+  }
+  for (const body of [{}, { person_ids: [] }, { person_ids: 'x' }, { person_ids: ['x'] }]) {
+    expect((await api.request(anna, 'PATCH', path, body)).statusCode).toBe(400);
+  }
+  const again = await api.request(anna, 'PATCH', path, { person_ids: [members.results[0].id] });
+  expect(again.json()).toEqual({ success: true, unknown: 0, examples: [] });
   const remove = () =>
     api.request(anna, 'PATCH', url(anna, `${id}/remove_person_from_static_cohort/`), {
       person_id: members.results[0].id,
     });
-  expect([(await remove()).statusCode, (await remove()).statusCode]).toEqual([200, 404]);
+  expect((await remove()).json()).toEqual({ success: true });
+  expect((await remove()).json()).toMatchObject({
+    ...{ code: 'not_found', detail: 'Person is not part of the cohort' },
+  });
+  const removeUnknown = await api.request(
+    anna,
+    'PATCH',
+    url(anna, `${id}/remove_person_from_static_cohort/`),
+    { person_id: '0190163d-8694-739b-aea5-966c26f8ad90' },
+  );
+  expect(removeUnknown.json().detail).toBe("Person with this UUID does not exist in the cohort's team");
+  const log = await api.request(anna, 'GET', `/api/projects/${anna.projectId}/activity_log/?scope=Cohort`);
+  const ours = log.json().results.filter((one: { item_id: string }) => one.item_id === String(id));
+  expect(ours.map((one: { detail: object }) => one.detail)).toMatchObject([
+    { person_removed: members.results[0].id },
+    { persons_named: 1, persons_unknown: 0 },
+    { persons_named: 2, persons_unknown: 1 },
+    {},
+  ]);
   expect(await isVip('ann')).toBe(false);
   const dynamic = await create({ name: 'dynamic', filters: of(email) });
   const refused = await api.request(anna, 'POST', url(anna, `${dynamic.id}/add_persons_to_static_cohort/`), {

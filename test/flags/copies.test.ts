@@ -84,12 +84,13 @@ test('stays within the organization and the bounds of the key', async () => {
     success: [],
     failed: [bert.projectId, 2_000_000_000].map((id) => ({
       project_id: id,
+      error_message: 'Target project does not exist.',
       errors: 'Target project does not exist.',
     })),
   });
   const bound = (await api.createKey(anna, { scopedTeams: [anna.projectId] })).value;
   expect((await copy('walled', [target], {}, bound)).json().failed).toEqual([
-    { project_id: target, errors: 'Target project does not exist.' },
+    expect.objectContaining({ project_id: target, errors: 'Target project does not exist.' }),
   ]);
   expect((await copy('nobody')).json()).toMatchObject({ attr: 'feature_flag_key' });
   expect((await copy('walled', [])).statusCode).toBe(400);
@@ -172,4 +173,48 @@ test('keeps its encrypted payload', async () => {
   expect(answer.body).not.toContain('hunter2');
   const told = await api.request(anna, 'GET', `${flags(target)}sealed/remote_config/`);
   expect(told.json()).toBe('{"a":"hunter2"}');
+});
+
+test('takes along what is planned, with what it names there', async () => {
+  const vips = await cohort('planned vips', [
+    { key: 'plan', type: 'person', operator: 'exact', value: 'paid' },
+  ]);
+  const source = await create({ key: 'planned' });
+  const plan = (operation: string, value: unknown, scheduled_at = '2126-01-02T03:04:05Z') =>
+    make(`/api/projects/${anna.projectId}/scheduled_changes/`, {
+      ...{ record_id: String(source.id), model_name: 'FeatureFlag', payload: { operation, value } },
+      scheduled_at,
+    });
+  const of = (value: unknown) => ({ groups: [{ properties: [{ key: 'id', type: 'cohort', value }] }] });
+  await plan('add_release_condition', of(vips.id));
+  await plan('update_status', false, '2126-01-03T00:00:00Z');
+  const theirs = async () =>
+    (await api.request(anna, 'GET', `/api/projects/${target}/scheduled_changes/`)).json().results;
+  expect((await copy('planned')).json().success).toHaveLength(1);
+  expect(await theirs()).toEqual([]);
+  // Copying again plans nothing twice.
+  for (let times = 0; times < 2; times += 1) {
+    const copied = (await copy('planned', [target], { copy_schedule: true })).json();
+    expect(copied.success[0].schedule_copy_warning).toBeUndefined();
+    const { rows } = await api.pool.query('select id from cohorts where project_id = $1 and name = $2', [
+      ...[target, 'planned vips'],
+    ]);
+    expect(await theirs()).toMatchObject([
+      {
+        record_id: String(copied.success[0].id),
+        scheduled_at: '2126-01-02T03:04:05Z',
+        payload: { operation: 'add_release_condition', value: of(rows[0].id) },
+        created_by: { email: anna.email },
+      },
+      { payload: { operation: 'update_status', value: false } },
+    ]);
+  }
+  const listed = await make(`/api/projects/${anna.projectId}/cohorts/`, {
+    name: 'only here',
+    is_static: true,
+  });
+  await plan('add_release_condition', of(listed.id));
+  const warned = (await copy('planned', [target], { copy_schedule: true })).json();
+  expect(warned.success[0].schedule_copy_warning).toMatch(/^Flag copied but schedules failed: .*only here/);
+  expect(await theirs()).toHaveLength(2);
 });

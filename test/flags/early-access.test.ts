@@ -86,7 +86,7 @@ describe('an early access feature', () => {
     });
     const again = await create({ name: 'Again', stage: 'beta', feature_flag_id: own.id });
     expect(again.body).toMatchObject({
-      ...{ attr: 'feature_flag_id', detail: 'Linked feature flag already has a feature attached to it.' },
+      ...{ attr: 'feature_flag_id', detail: 'Linked feature flag own already has a feature attached to it.' },
     });
   });
 

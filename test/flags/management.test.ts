@@ -92,6 +92,58 @@ describe('a feature flag', () => {
     });
   });
 
+  test('stores the operators that SDKs know, and each payload as JSON', async () => {
+    const asked = (operator: string) => where({ key: 'n', type: 'person', operator, value: 1 });
+    const stored = async (operator: string) =>
+      (await create({ key: `alias-${operator}`, filters: { ...asked(operator), payloads: { true: null } } }))
+        .filters;
+    expect((await stored('min')).groups[0].properties[0].operator).toBe('gte');
+    expect(await stored('max')).toMatchObject({
+      ...{ groups: [{ properties: [{ operator: 'lte' }] }], payloads: { true: 'null' } },
+    });
+  });
+
+  test('names the cohorts and groups of its filters, and takes the names back', async () => {
+    const cohort = await storeCohort(api.pool, anna.projectId, { name: 'VIPs', isStatic: true });
+    await api.pool.query(
+      "insert into group_types (project_id, group_type, group_type_index) values ($1, 'company', 0)",
+      [anna.projectId],
+    );
+    await api.request(null, 'POST', '/i/v0/e/', {
+      ...{ api_key: anna.projectToken, event: '$groupidentify', distinct_id: 'x' },
+      properties: { $group_type: 'company', $group_key: 'c1', $group_set: { name: 'Acme' } },
+    });
+    const groupKey = { key: '$group_key', type: 'group', group_type_index: 0, value: ['c1', 'c2'] };
+    const filters = {
+      groups: [
+        { properties: [{ key: 'id', type: 'cohort', value: cohort }], rollout_percentage: 50 },
+        { properties: [groupKey], aggregation_group_type_index: 0 },
+      ],
+    };
+    const made = await create({ key: 'with-names', filters });
+    const named = {
+      groups: [
+        { properties: [{ cohort_name: 'VIPs' }] },
+        { properties: [{ group_key_names: { c1: 'Acme' } }] },
+      ],
+    };
+    expect(made.filters).toMatchObject(named);
+    const seen = (await api.request(anna, 'GET', url(anna, `${made.id}/`))).json();
+    expect(seen.filters).toMatchObject(named);
+    await patch(made.id, { name: 'by somebody else' });
+    // Nobody else has changed the filters, so a change of them is no conflict.
+    const changed = structuredClone(seen.filters);
+    changed.groups[0].rollout_percentage = 60;
+    const answer = await patch(made.id, { filters: changed, version: 1, original_flag: seen });
+    expect([answer.statusCode, answer.json()]).toMatchObject([200, { filters: named }]);
+    const { rows } = await api.pool.query(
+      'select filters::text as filters from feature_flags where id = $1',
+      [made.id],
+    );
+    expect(rows[0].filters).not.toMatch(/VIPs|Acme/);
+    expect((await patch(made.id, { name: 'c', version: 1, original_flag: null })).statusCode).toBe(200);
+  });
+
   test('has a key that no other flag of the project has, also when two are created at once', async () => {
     const answers = await Promise.all([1, 2, 3, 4].map(() => post({ key: 'only-once', filters: EVERYBODY })));
     expect(answers.map((one) => one.statusCode).sort()).toEqual([201, 400, 400, 400]);
@@ -168,28 +220,66 @@ describe('what a flag may not be', () => {
     ['no type', where({ key: 'a', value: 'b' }), /properties\.0\.type must be one of/],
     ['no key', where({ type: 'person', value: 'b' }), /properties\.0\.key is required/],
     ['no value', where({ type: 'person', key: 'a' }), /properties\.0\.value is required/],
-    ['an unknown operator', where({ ...email, operator: 'like' }), /unknown operator "like"/i],
+    [
+      'an unknown operator',
+      where({ ...email, operator: 'like' }),
+      /unknown operator "like"/i,
+      'invalid_operator',
+    ],
     [
       'between',
       where({ ...email, operator: 'between', value: [1, 2] }),
       /do not support between/,
       'unsupported_operator',
     ],
-    ['a pattern that cannot be read', where({ ...email, operator: 'regex', value: '(' }), /./],
-    ['a lookahead', where({ ...email, operator: 'regex', value: '(?=a)' }), /./],
+    [
+      'a pattern that cannot be read',
+      where({ ...email, operator: 'regex', value: '(' }),
+      /./,
+      'invalid_value',
+    ],
+    ['a lookahead', where({ ...email, operator: 'regex', value: '(?=a)' }), /./, 'invalid_value'],
     ['a huge pattern', where({ ...email, operator: 'regex', value: '(a{500}){500}' }), /./],
     [
       'a date that cannot be read',
       where({ ...email, operator: 'is_date_before', value: 'soon' }),
       /must be a date/,
+      'invalid_date',
     ],
     [
       'a version that cannot be read',
       where({ ...email, operator: 'semver_gt', value: 'x' }),
       /must be a version/,
+      'invalid_value',
     ],
-    ['a list for gt', where({ ...email, operator: 'gt', value: [1] }), /must be a string for gt/],
-    ['in for a person', where({ ...email, operator: 'in', value: [1] }), /in and not_in are for cohorts/],
+    [
+      'a list for gt',
+      where({ ...email, operator: 'gt', value: [1] }),
+      /must be a number or a string for gt/,
+      'invalid_value',
+    ],
+    [
+      'in for a person',
+      where({ ...email, operator: 'in', value: [1] }),
+      /in and not_in are for cohorts/,
+      'invalid_operator',
+    ],
+    [
+      'between without a range',
+      where({ ...email, operator: 'between', value: 'x' }),
+      /do not support between/,
+      'unsupported_operator',
+    ],
+    ['a number for regex', where({ ...email, operator: 'regex', value: 1 }), /a string/, 'invalid_value'],
+    [
+      'a list of versions',
+      where({ ...email, operator: 'semver_eq', value: ['1.2.3'] }),
+      /must be a version/,
+      'invalid_value',
+    ],
+    ['a group index that is none', where({ ...email, group_type_index: 'x' }), /group_type_index must be/],
+    ['early_exit as a text', { ...EVERYBODY, early_exit: 'true' }, /early_exit must be true, false or null/],
+    ['feature_enrollment as a number', { ...EVERYBODY, feature_enrollment: 1 }, /feature_enrollment must be/],
     ['a cohort by name', where({ type: 'cohort', key: 'id', value: 'vips' }), /must be given by its id/],
     [
       'an unknown cohort',

@@ -1,4 +1,8 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { knownCohorts } from '../../cohorts/reads/known-cohorts.ts';
+import { changeLinkedFlag } from '../../flags/runs/linked-flags.ts';
+import type { SurveyFlags } from '../../surveys/commands/surveys.ts';
+import { advanceSurveys } from '../../surveys/runs/iterations.ts';
 import { endFullSurveys } from '../../surveys/runs/limits.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
@@ -17,6 +21,10 @@ async function ask(method: Method, rest: string, body?: object, tenant = anna) {
   const answer = await api.request(tenant, method, url, body);
   return { status: answer.statusCode, body: answer.body === '' ? null : answer.json() };
 }
+const commandsOfFlags = () => ({
+  ...{ keyring: api.keyring, knownCohorts },
+  limits: { flags: 5_000, bytes: 16_000_000 },
+});
 const open = { type: 'open', question: 'Why?' };
 const NOW = new Date().toISOString();
 async function create(body: object = {}, tenant = anna) {
@@ -139,6 +147,79 @@ describe('a survey', () => {
     expect(body.end_date).not.toBeNull();
   });
 
+  test('is asked again to everybody at each iteration, and ends after the last one', async () => {
+    const tenant = await api.createTenant('Iterations');
+    const repeated = { iteration_count: 2, iteration_frequency_days: 30, schedule: 'recurring' };
+    const draft = await create(repeated, tenant);
+    expect(draft).toMatchObject({
+      ...{ ...repeated, iteration_start_dates: null },
+      ...{ current_iteration: null, current_iteration_start_date: null },
+    });
+    const begins = new Date(Math.floor((Date.now() - 86_400_000) / 1_000) * 1_000);
+    const timeAfter = (days: number) => begins.getTime() + days * 86_400_000;
+    const told = (days: number) => new Date(timeAfter(days)).toISOString().replace('.000', '');
+    const started = (await change(draft.id, { start_date: begins.toISOString() }, tenant)).body;
+    expect(started).toMatchObject({
+      ...{ iteration_start_dates: [told(0), told(30)], current_iteration: 1 },
+      current_iteration_start_date: told(0),
+    });
+    const asked = (survey: {
+      internal_targeting_flag: { filters: { groups: { properties: unknown[] }[] } };
+    }) => survey.internal_targeting_flag.filters.groups[0]?.properties;
+    const left = (iteration: number) =>
+      ['dismissed', 'responded'].map((what) =>
+        expect.objectContaining({ key: `$survey_${what}/${draft.id}/${iteration}`, operator: 'is_not_set' }),
+      );
+    expect(asked(started)).toEqual(left(1));
+    await eventually(async () => (await offered(tenant))[0]?.current_iteration === 1);
+    const work = { signal: new AbortController().signal, beat: () => undefined };
+    const flagsOfSurveys = {
+      change: (...[client, actor, key, change]: Parameters<SurveyFlags['change']>) =>
+        changeLinkedFlag(client, commandsOfFlags(), actor, key, change),
+    };
+    const look = (days: number) =>
+      advanceSurveys({ pool: api.pool, flags: flagsOfSurveys }, work, () => timeAfter(days));
+    const shown = async () => (await ask('GET', `surveys/${draft.id}/`, undefined, tenant)).body;
+    expect(await look(29.9)).toBe(0);
+    expect(await look(30.1)).toBe(1);
+    expect(await look(30.2)).toBe(0);
+    const second = await shown();
+    expect(second).toMatchObject({
+      current_iteration: 2,
+      current_iteration_start_date: told(30),
+      end_date: null,
+    });
+    expect(asked(second)).toEqual(left(2));
+    await eventually(async () => (await offered(tenant))[0]?.current_iteration === 2);
+    const key = `survey-targeting-${draft.id}`;
+    await eventually(
+      async () =>
+        (await flags(tenant, { [`$survey_responded/${draft.id}/2`]: true }))[key]?.enabled === false,
+    );
+    expect((await flags(tenant, { [`$survey_responded/${draft.id}/1`]: true }))[key].enabled).toBe(true);
+    const fewer = await change(draft.id, { iteration_count: 1 }, tenant);
+    expect([fewer.status, fewer.body.detail]).toEqual([
+      400,
+      'Cannot change survey recurrence to 1, should be at least 2',
+    ]);
+    expect(await look(60.1)).toBe(1);
+    expect(await look(60.2)).toBe(0);
+    const over = await shown();
+    expect([over.end_date, over.internal_targeting_flag.active]).toEqual([expect.any(String), false]);
+    const { rows } = await api.pool.query(
+      `select detail ->> 'reason' as reason from activity_log where item_id = $1 and detail ->> 'reason' is not null
+       order by id`,
+      [draft.id],
+    );
+    expect(rows.map((row) => row.reason)).toEqual(['Its iteration 2 begins.', 'Its last iteration is over.']);
+    const once = (await change(draft.id, { iteration_count: 0 }, tenant)).body;
+    expect(once).toMatchObject({ iteration_start_dates: [], current_iteration: null });
+    expect(asked(once)).toEqual([
+      expect.objectContaining({ key: `$survey_dismissed/${draft.id}` }),
+      expect.objectContaining({ key: `$survey_responded/${draft.id}` }),
+    ]);
+  });
+
   test.each([
     [{ type: 'banner' }, 'type', 'not a valid choice'],
     [
@@ -164,7 +245,6 @@ describe('a survey', () => {
     [{ linked_flag_id: 2_000_000_000 }, 'linked_flag_id', 'does not exist'],
     [{ targeting_flag_filters: { groups: [{ rollout_percentage: 101 }] } }, 'filters', 'from 0 to 100'],
     [{ appearance: { text: 'x'.repeat(200_001) } }, 'questions', 'at most 200000 are allowed'],
-    [{ iteration_count: 2 }, 'iteration_count', 'Use `schedule`.'],
     [{ responses_limit: 0 }, 'responses_limit', ''],
   ])('%j is refused at %s', async (body, attr, text) => {
     const refused = await ask('POST', 'surveys/', { name: 'S', type: 'popover', questions: [open], ...body });

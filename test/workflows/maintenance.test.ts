@@ -58,6 +58,7 @@ describe('the maintenance schedule', () => {
           hashSecretTokens: 0,
           mendFlagPlans: 0,
           endFullSurveys: 0,
+          advanceSurveys: 0,
           tellOfFunctions: 0,
         },
         failed: [],

@@ -1,0 +1,2 @@
+// Runs of other products have flags that belong to what they change.
+export { changeLinkedFlag } from '../commands/linked-flags.ts';

@@ -1,0 +1,215 @@
+// Many flags at once: which a list chooses, and which go together.
+import { beforeAll, expect, test } from '@jest/globals';
+import { apiForFile, type Tenant } from '../support/api.ts';
+import { EVERYBODY, storeFlag, where } from './support.ts';
+
+const api = apiForFile();
+let anna: Tenant;
+let bert: Tenant;
+
+beforeAll(async () => {
+  anna = await api.createTenant('Anna');
+  bert = await api.createTenant('Bert');
+});
+
+const flags = (tenant: Tenant, rest = '') => `/api/projects/${tenant.projectId}/feature_flags/${rest}`;
+async function create(key: string, filters: object = EVERYBODY, more: object = {}, tenant = anna) {
+  const answer = await api.request(tenant, 'POST', flags(tenant), { key, filters, ...more });
+  expect([answer.statusCode, answer.body]).toEqual([201, expect.any(String)]);
+  return answer.json().id as number;
+}
+const remove = (body: object, tenant: Tenant | string = anna) =>
+  api.request(tenant, 'POST', flags(anna, 'bulk_delete/'), body);
+const listed = async (query: string) =>
+  (await api.request(anna, 'GET', flags(anna, `?${query}`)))
+    .json()
+    .results.map((one: { key: string }) => one.key);
+const share = (percentage: number) => ({ groups: [{ properties: [], rollout_percentage: percentage }] });
+const on = (id: number) =>
+  where({ type: 'flag', key: String(id), operator: 'flag_evaluates_to', value: true });
+
+test('flags are deleted together, and those that something needs stay', async () => {
+  const base = await create('base');
+  const asking = await create('asking', on(base));
+  const needed = await create('needed');
+  const outside = await create('outside', on(needed));
+  const theirs = await create('theirs', EVERYBODY, {}, bert);
+  const answer = await remove({ ids: [base, asking, needed, theirs, base] });
+  expect([answer.statusCode, answer.json()]).toEqual([
+    200,
+    {
+      deleted: [
+        { id: asking, key: 'asking', rollout_state: 'partial', active_variant: null },
+        { id: base, key: 'base', rollout_state: 'fully_rolled_out', active_variant: null },
+      ],
+      errors: [
+        {
+          ...{ id: needed, key: 'needed' },
+          reason: `Cannot delete this feature flag because other flags depend on it: outside (ID: ${outside})`,
+        },
+        { id: theirs, key: null, reason: 'Flag not found' },
+      ],
+    },
+  ]);
+  expect((await api.request(bert, 'GET', flags(bert, `${theirs}/`))).statusCode).toBe(200);
+  const log = await api.request(anna, 'GET', flags(anna, `${base}/activity/`));
+  expect(log.statusCode).toBe(404);
+  const all = await api.request(
+    anna,
+    'GET',
+    `/api/projects/${anna.projectId}/activity_log/?scope=FeatureFlag`,
+  );
+  const deletions = all.json().results.filter((one: { activity: string }) => one.activity === 'deleted');
+  expect(deletions.map((one: { item_id: string }) => one.item_id).sort()).toEqual(
+    [`${asking}`, `${base}`].sort(),
+  );
+  const made = await api.request(anna, 'POST', `/api/projects/${anna.projectId}/early_access_feature/`, {
+    ...{ name: 'Offered', stage: 'beta' },
+  });
+  const kept = (await remove({ ids: [made.json().feature_flag.id] })).json();
+  expect(kept).toMatchObject({
+    deleted: [],
+    errors: [{ reason: expect.stringContaining('early access feature: Offered') }],
+  });
+});
+
+test('the answer says how far each was rolled out', async () => {
+  const variants = (winner: number, group: object = {}) => ({
+    groups: [{ properties: [], rollout_percentage: 100, ...group }],
+    multivariate: {
+      variants: [
+        { key: 'winner', rollout_percentage: winner },
+        { key: 'loser', rollout_percentage: 100 - winner },
+      ],
+    },
+  });
+  const cases = [
+    ['none', share(0), 'not_rolled_out', null],
+    ['some', share(50), 'partial', null],
+    ['for-some', where({ key: 'email', type: 'person', value: 'a' }), 'partial', null],
+    ['variant', variants(100), 'fully_rolled_out', 'winner'],
+    ['forced', variants(50, { variant: 'loser' }), 'fully_rolled_out', 'loser'],
+    ['mixed', variants(50), 'partial', null],
+  ] as const;
+  const ids: number[] = [];
+  for (const [key, filters] of cases) ids.push(await create(key, filters));
+  const status = (await api.request(anna, 'GET', flags(anna, `${ids[4]}/status/`))).json();
+  expect(status.rollout).toEqual({
+    ...{ effectively_full_rollout: true, has_targeting_conditions: false },
+    ...{ max_rollout_percentage: 100, is_multivariate: true },
+  });
+  const { deleted } = (await remove({ ids })).json();
+  expect(
+    deleted.map((one: Record<string, unknown>) => [one.key, one.rollout_state, one.active_variant]),
+  ).toEqual(cases.map(([key, , state, variant]) => [key, state, variant]));
+});
+
+test('filters choose what the list would show, and nothing is deleted by mistake', async () => {
+  await create('old-one');
+  await create('old-off', EVERYBODY, { active: false });
+  await create('old-archived', EVERYBODY, { active: false, archived: true });
+  await storeFlag(api.pool, anna.projectId, { key: 'survey-targeting-1', filters: EVERYBODY, active: false });
+  expect(await listed('active=false')).toEqual(['old-off']);
+  const off = (await remove({ filters: { active: 'false' } })).json();
+  expect(off.deleted.map((one: { key: string }) => one.key)).toEqual(['old-off']);
+  for (const body of [
+    ...[{}, { ids: [1], filters: { search: 'x' } }, { filters: {} }, { filters: { serach: 'old' } }],
+    ...[{ ids: [] }, { ids: ['x'] }],
+  ]) {
+    expect([(await remove(body)).statusCode, body]).toEqual([400, body]);
+  }
+  const reading = (await api.createKey(anna, { scopes: ['feature_flag:read'] })).value;
+  expect((await remove({ filters: { search: 'old' } }, reading)).statusCode).toBe(403);
+  expect(await listed('search=old')).toEqual(['old-one']);
+});
+
+test('a search takes a space for what keys have in its place', async () => {
+  await create('web-analytics');
+  await create('web_dashboard', share(5), { name: 'The Dashboard' });
+  await create('two-variants', {
+    ...EVERYBODY,
+    multivariate: { variants: ['a', 'b'].map((key) => ({ key, rollout_percentage: 50 })) },
+  });
+  expect(await listed('search=web%20ana')).toEqual(['web-analytics']);
+  expect((await listed('search=%20web%20')).sort()).toEqual(['web-analytics', 'web_dashboard']);
+  expect(await listed('search=the%20dash')).toEqual(['web_dashboard']);
+  expect(await listed('search=web%25')).toEqual([]);
+  expect(await listed('eligible_for_experiment=true')).toEqual(['two-variants']);
+  const long = await api.request(anna, 'GET', flags(anna, `?search=${'a'.repeat(201)}`));
+  expect(long.statusCode).toBe(400);
+  for (const ids of [`[${anna.userId},99]`, `99,${anna.userId}`, `x,${anna.userId}`, '']) {
+    expect((await listed(`search=web&created_by_id=${encodeURIComponent(ids)}`)).length).toBe(2);
+  }
+  expect(await listed(`created_by_id=${bert.userId}`)).toEqual([]);
+  const reasons = async (query: string) =>
+    Object.keys(
+      (await api.request(anna, 'GET', flags(anna, `evaluation_reasons/?distinct_id=u&${query}`))).json(),
+    );
+  const both = ['web-analytics', 'web_dashboard'];
+  for (const query of [
+    `flag_keys=${encodeURIComponent(JSON.stringify(both))}`,
+    `flag_keys=${both.join()}`,
+    both.map((key) => `flag_keys=${key}`).join('&'),
+  ]) {
+    expect((await reasons(query)).sort()).toEqual(both);
+  }
+});
+
+test('a flag with one variant for everybody is stale like any other that decides nothing', async () => {
+  const id = await create('decided', {
+    groups: [{ properties: [], rollout_percentage: 100, variant: 'a' }],
+    multivariate: { variants: ['a', 'b'].map((key) => ({ key, rollout_percentage: 50 })) },
+  });
+  await api.pool.query(`update feature_flags set created_at = now() - interval '31 days' where id = $1`, [
+    id,
+  ]);
+  expect((await api.request(anna, 'GET', flags(anna, `${id}/status/`))).json().status).toBe('STALE');
+  expect(await listed('active=STALE')).toEqual(['decided']);
+});
+
+test('plans say what they cannot do', async () => {
+  const id = await create('planned');
+  const url = `/api/projects/${anna.projectId}/scheduled_changes/`;
+  const plan = (more: object) =>
+    api.request(anna, 'POST', url, {
+      ...{ record_id: String(id), model_name: 'FeatureFlag', scheduled_at: '2126-01-01T00:00:00Z' },
+      ...{ payload: { operation: 'update_status', value: false }, ...more },
+    });
+  for (const more of [
+    { is_recurring: true },
+    { recurrence_interval: 'daily' },
+    { cron_expression: '0 9 * * *' },
+  ]) {
+    expect([(await plan(more)).statusCode, more]).toEqual([400, more]);
+  }
+  const made = await plan({ is_recurring: false, recurrence_interval: null });
+  expect([made.statusCode, made.json()]).toEqual([
+    201,
+    expect.objectContaining({ is_recurring: false, recurrence_interval: null }),
+  ]);
+  const change = (body: object) => api.request(anna, 'PATCH', `${url}${made.json().id}/`, body);
+  expect((await change({ record_id: String(id + 1) })).json().detail).toMatch(
+    /^Cannot change the target record/,
+  );
+  expect((await change({ model_name: 'Other' })).statusCode).toBe(400);
+  expect((await change({ record_id: id, scheduled_at: '2126-02-01T00:00:00Z' })).statusCode).toBe(200);
+});
+
+test('a feature is opened to everybody, and its flag stays one for persons', async () => {
+  const url = `/api/projects/${anna.projectId}/early_access_feature/`;
+  const made = (await api.request(anna, 'POST', url, { name: 'For all', stage: 'beta' })).json();
+  const groups = { aggregation_group_type_index: 0, groups: [{ properties: [], rollout_percentage: 100 }] };
+  const grouped = await api.request(anna, 'PATCH', flags(anna, `${made.feature_flag.id}/`), {
+    filters: groups,
+  });
+  expect([grouped.statusCode, grouped.json().detail]).toEqual([400, expect.stringContaining('For all')]);
+  const opened = await api.request(anna, 'PATCH', `${url}${made.id}/`, {
+    ...{ stage: 'general-availability', rollout_to_all: true },
+  });
+  expect(opened.json()).toMatchObject({
+    stage: 'general-availability',
+    feature_flag: {
+      filters: { feature_enrollment: null, groups: [{ properties: [], rollout_percentage: 100 }] },
+    },
+  });
+});

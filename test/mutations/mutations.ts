@@ -1456,8 +1456,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'persons who are gone stay in cohorts',
     file: 'cohorts/runs/count-members.ts',
-    from: 'const upTo = persons.at(-1)?.id ?? null;',
-    to: 'const upTo = persons.at(-1)?.id ?? null;\n    if (upTo === null) break;',
+    from: '{ after, upTo }, ids, members',
+    to: '{ after, upTo: upTo ?? after }, ids, members',
     test: 'test/cohorts/meaning.test.ts',
     named: 'what has changed is counted again',
   },
@@ -1528,8 +1528,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a cohort that was changed is not counted again',
     file: 'cohorts/rows/counting.ts',
-    from: 'c.counted_at is null or c.counted_at < c.updated_at',
-    to: 'c.counted_at is null',
+    from: 'counted_at is null or counted_at < updated_at',
+    to: 'counted_at is null',
     test: 'test/cohorts/meaning.test.ts',
     named: 'what has changed is counted again',
   },

@@ -83,6 +83,7 @@ interface BodySchema {
   type?: string;
   properties?: object;
   required?: string[];
+  minProperties?: number;
   anyOf?: BodySchema[];
 }
 
@@ -92,8 +93,9 @@ function describeBody({ requestBody }: Described): void {
   const isNullable = given?.anyOf?.some(({ type }) => type === 'null') ?? false;
   const schema = isNullable ? given?.anyOf?.find(({ properties }) => properties) : given;
   if (!requestBody || !schema?.properties) return;
-  // A schema with `anyOf` needs at least one of its fields.
-  requestBody.required = (schema.required ?? []).length > 0 || schema.anyOf !== undefined;
+  // A schema with `anyOf` or `minProperties` needs at least one of its fields.
+  requestBody.required =
+    (schema.required ?? []).length > 0 || schema.anyOf !== undefined || (schema.minProperties ?? 0) > 0;
   requestBody.content['application/x-www-form-urlencoded'] = { schema };
 }
 

@@ -381,7 +381,8 @@ function addRoutes(app: App, deps: ApiDependencies): void {
           .refine(({ person_ids, distinct_ids }) => person_ids.length + distinct_ids.length > 0, {
             error: 'This must not be empty.',
             path: ['person_ids'],
-          }),
+          })
+          .meta({ minProperties: 1 }),
         response: {
           200: z.object({
             success: z.literal(true),

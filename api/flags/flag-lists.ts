@@ -90,7 +90,8 @@ export function flagListRoutes(app: App, { pool, config }: Pick<ApiDependencies,
           .partial()
           .refine(({ ids, filters }) => (ids === undefined) !== (filters === undefined), {
             error: 'Give either ids or filters, and not both.',
-          }),
+          })
+          .meta({ minProperties: 1 }),
         response: {
           200: z.object({
             deleted: z.array(

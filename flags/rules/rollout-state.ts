@@ -1,5 +1,3 @@
-import { isRecord } from '../engine/definition.ts';
-
 /** How far a flag is rolled out, by its conditions alone. */
 export interface RolloutState {
   state: 'fully_rolled_out' | 'partial' | 'not_rolled_out';
@@ -12,6 +10,8 @@ export interface RolloutState {
   isMultivariate: boolean;
 }
 
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 const listIn = (value: unknown) => (Array.isArray(value) ? value.filter(isRecord) : []);
 const share = (value: unknown): number => (value === undefined || value === null ? 100 : Number(value));
 

@@ -1,5 +1,6 @@
 import type { Call, Compare, CompareOperator, Constant, Expr, Field, Tag } from '../ast/index.ts';
 import { SourceError } from '../errors.ts';
+import { LITERALS } from '../runtime/sizes.ts';
 import { emitLambda } from './emit-statement.ts';
 import type { Emitter } from './emitter.ts';
 import { onlyLooks, runs, variableOf } from './owners.ts';
@@ -61,11 +62,11 @@ export function emitExpr(emitter: Emitter, node: Expr): string {
     case 'lambda':
       return emitLambda(emitter, node);
     case 'array':
-      return `[${list(node.exprs)}]`;
+      return node.exprs.every(isFlat) ? `[${list(node.exprs)}]` : emitNew(emitter, 'list', node.exprs);
     case 'tuple':
-      return `R.tuple([${list(node.exprs)}])`;
+      return emitNew(emitter, 'tuple', node.exprs);
     case 'dict':
-      return `R.dict([${list(node.items.flat())}])`;
+      return emitNew(emitter, 'dict', node.items.flat());
     case 'arrayAccess':
       return `R.get(${emitLookedAt(emitter, node.object, [node.property])}, ${one(node.property)})`;
     case 'tupleAccess':
@@ -75,6 +76,25 @@ export function emitExpr(emitter: Emitter, node: Expr): string {
     default:
       throw unsupported(`Not supported in JavaScript: ${node.kind}`, node);
   }
+}
+
+const NEW = new Set<Expr['kind']>(['array', 'tuple', 'dict']);
+const SCALAR = new Set<Expr['kind']>(['constant', 'arithmetic', 'compare', 'between', 'and', 'or', 'not']);
+
+/** Returns whether a value is nested only as deep as its brackets in the source, which the parser limits. */
+function isFlat(node: Expr): boolean {
+  if (node.kind === 'dict') return node.items.every((item) => item.every(isFlat));
+  return node.kind === 'array' || node.kind === 'tuple' ? node.exprs.every(isFlat) : SCALAR.has(node.kind);
+}
+
+/** Emits a list, a tuple or a dictionary. What it is made of can be nested deep if it is not written here. */
+function emitNew(emitter: Emitter, kind: 'list' | 'tuple' | 'dict', nodes: Expr[]): string {
+  const items = nodes.map((one) => emitExpr(emitter, one)).join(', ');
+  if (nodes.every(isFlat)) return `R.${kind}([${items}])`;
+  const literals = nodes
+    .slice(0, LITERALS)
+    .reduce((bits, { kind: one }, i) => bits | (Number(NEW.has(one)) << i), 0);
+  return `R.${kind}([${items}], ${literals}, E)`;
 }
 
 /** Escapes a character that could end the script element around the code. */
@@ -241,6 +261,6 @@ function emitTag(emitter: Emitter, node: Tag): string {
     return `${literal(name)}, ${code}`;
   });
   const variable = emitter.lookup(node.name);
-  if (variable) return `R.call(E, [R.dict([${items.join(', ')}])], ${variable})`;
-  return `R.dict([${['"__hx_tag"', literal(node.name), ...items].join(', ')}])`;
+  if (variable) return `R.call(E, [R.dict([${items.join(', ')}], 0, E)], ${variable})`;
+  return `R.dict([${['"__hx_tag"', literal(node.name), ...items].join(', ')}], 0, E)`;
 }

@@ -14,6 +14,7 @@ import {
   toNumber,
   toText,
 } from '../runtime/operators.ts';
+import { checkNew, sizeOf } from '../runtime/sizes.ts';
 import { checkArgumentCount, checkArity, library, type Surroundings } from '../runtime/stl.ts';
 import {
   COST,
@@ -25,6 +26,7 @@ import {
   type HogError,
   type HogValue,
   isHogError,
+  MAX_VALUE_DEPTH,
   markTuple,
   newHogCallable,
   newHogClosure,
@@ -107,20 +109,48 @@ export function callValue(run: Run, args: HogValue[], callee: HogValue): HogValu
 const sortsByKey = (name: string, args: HogValue[]): boolean =>
   args.length === 2 && SORTING.has(name) && isHogClosure(args[0]);
 
+/** The longest arguments whose result cannot be nested too deep: each level takes two brackets. */
+const SHORT = 2 * MAX_VALUE_DEPTH;
+
+/** Returns whether arguments are scalars, and texts that are short together. */
+function isShort(args: readonly HogValue[]): boolean {
+  let length = 0;
+  for (const one of args) {
+    if (typeof one === 'string') length += one.length;
+    else if (typeof one === 'object' && one !== null) return false;
+  }
+  return length <= SHORT;
+}
+
+/**
+ * Refuses the result of a library function that is nested too deep. The machine measures every value that it puts on its
+ * stack. Compiled code measures where a value can get deeper.
+ */
+function checked(run: Run, args: readonly HogValue[], value: HogValue): HogValue {
+  if (typeof value !== 'object' || value === null || isShort(args)) return value;
+  if (Array.isArray(value)) checkNew(value, value, 0, run.meter);
+  else sizeOf(value, run.meter);
+  return value;
+}
+
 function callLibrary(run: Run, name: string, args: HogValue[]): HogValue {
   const native = sortsByKey(name, args) ? undefined : library.get(name);
   if (native) {
     checkArgumentCount(args.length, run.meter);
     checkArity(native, args.length);
     run.meter.step();
-    return native.call(args, run.around);
+    return checked(run, args, native.call(args, run.around));
   }
   const written = writtenFunctions.get(name);
   if (!written) throw runtimeFailure(`Unsupported function call: ${name}`);
   if (args.length !== written.arity) {
     throw runtimeFailure(`Function ${name} requires exactly ${written.arity} arguments`);
   }
-  return enter(run, () => written.call(run, args));
+  return checked(
+    run,
+    args,
+    enter(run, () => written.call(run, args)),
+  );
 }
 
 function callName(run: Run, name: string, args: HogValue[]): HogValue {
@@ -151,7 +181,7 @@ function named(name: string): (run: Run, args: HogValue[]) => HogValue {
     checkArgumentCount(args.length, run.meter);
     checkArity(native, args.length);
     run.meter.step();
-    return native.call(args, run.around);
+    return checked(run, args, native.call(args, run.around));
   };
 }
 
@@ -174,9 +204,21 @@ function step(value: unknown, key: string): unknown {
   return Object.hasOwn(value.plain, key) ? (value.plain as Record<string, unknown>)[key] : null;
 }
 
-function dict(items: HogValue[]): Map<HogValue, HogValue> {
+// Code passes the run if values of variables and calls are among the items. See `checkNew` for `literals`.
+
+function list(items: HogValue[], literals = 0, run?: Run): HogValue[] {
+  if (run) checkNew(items, items, literals, run.meter);
+  return items;
+}
+
+function tuple(items: HogValue[], literals = 0, run?: Run): HogValue[] {
+  return list(markTuple(items), literals, run);
+}
+
+function dict(items: HogValue[], literals = 0, run?: Run): Map<HogValue, HogValue> {
   const map = new Map<HogValue, HogValue>();
   for (let i = 0; i < items.length; i += 2) map.set(items[i], items[i + 1]);
+  if (run) checkNew(map, items, literals, run.meter);
   return map;
 }
 
@@ -223,6 +265,8 @@ function set(run: Run, object: HogValue, key: HogValue, value: HogValue): void {
   run.meter.step();
   run.writes += 1;
   const length = Array.isArray(object) ? object.length : 0;
+  // Only what was measured knows that it gets deeper.
+  if (typeof value === 'object' && value !== null) sizeOf(object, run.meter);
   setProperty(object, key, value, run.meter);
   const gap = Array.isArray(object) ? object.length - length : 1;
   run.meter.allocate(COST * gap + (typeof value === 'string' ? value.length : 0));
@@ -257,8 +301,9 @@ export const table = Object.freeze({
   global: getGlobal,
   get: getProperty,
   set,
+  list,
+  tuple,
   dict,
-  tuple: markTuple,
   closure,
   call: callValue,
   name: callName,

@@ -20,6 +20,31 @@ export function sizeOf(value: HogValue, meter: Meter): number {
   return value[SIZE] ?? remembered(value, meter);
 }
 
+/**
+ * Measures a new list or dictionary if one of its `items` is a list or a dictionary too. Fails if it is too large or nested
+ * too deep. A flat one is not measured. `literals` has a bit for each of the first items that was checked as a part of the
+ * same expression: if it was not measured, it is as deep as its brackets in the source, which the parser limits.
+ */
+export function checkNew(
+  value: HogValue[] | Map<HogValue, HogValue>,
+  items: readonly HogValue[],
+  literals: number,
+  meter: Meter,
+): void {
+  const container: Container = value;
+  if (container[SIZE] !== undefined) return;
+  for (let i = 0; i < items.length; i++) {
+    const item = items[i];
+    if (typeof item !== 'object' || item === null) continue;
+    if (i < LITERALS && (literals >> i) & 1 && (item as Container)[SIZE] === undefined) continue;
+    remembered(container, meter);
+    return;
+  }
+}
+
+/** How many items can have a bit in `literals`. */
+export const LITERALS = 30;
+
 /** Measures a list or a dictionary for the first time. */
 function remembered(value: Container, meter: Meter): number {
   const { size } = measure(value, meter, 0);

@@ -633,6 +633,27 @@ export const MUTATIONS: readonly Mutation[] = [
     test: 'test/hog/threads/pool.test.ts',
   },
   {
+    name: 'compiled code nests lists without end',
+    file: 'hog/javascript/runtime.ts',
+    from: 'if (run) checkNew(items, items, literals, run.meter);',
+    to: '',
+    test: 'test/hog/javascript/depth.test.ts',
+  },
+  {
+    name: 'brackets in the source hide how deep their contents are',
+    file: 'hog/runtime/sizes.ts',
+    from: ' && (item as Container)[SIZE] === undefined) continue;',
+    to: ') continue;',
+    test: 'test/hog/javascript/depth.test.ts',
+  },
+  {
+    name: 'library functions nest values without end in compiled code',
+    file: 'hog/javascript/runtime.ts',
+    from: ' || isShort(args)) return value;',
+    to: ' || args.length > 0) return value;',
+    test: 'test/hog/javascript/depth.test.ts',
+  },
+  {
     name: 'a list that others may hold is changed in place',
     file: 'hog/vm/machine.ts',
     from: '    lend(value);',

@@ -184,6 +184,7 @@ export const operators = {
     takeStep(run);
     setProperty(object, key, value);
   },
+  list: (items) => items,
   dict: (items) => {
     const map = new Map();
     for (let i = 0; i < items.length; i += 2) map.set(items[i], items[i + 1]);

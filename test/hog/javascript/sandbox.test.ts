@@ -205,7 +205,8 @@ describe('compiled programs end', () => {
     ["let s := 'xxxxxxxx'; while (true) { s := concat(s, s) }", 'memory'],
     ['try { while (true) {} } catch { return 1 }', 'steps'],
     ['return range(0, 1000000000)', 'memory'],
-    ['let a := []; while (true) { a := [a] }', 'steps'],
+    ['let a := []; while (true) { a := [a] }', 'depth'],
+    ['let a := [1]; while (true) { a := [a, a] }', 'memory'],
   ])('%s', async (source, code) => {
     const compiled = compileJavaScript(await parser.program(source));
     const outcome = compiled.run({}, { limits: { maxSteps: 100_000, maxMemory: 1_000_000 } });

@@ -1,6 +1,6 @@
 // Checks and compiles what a function is made of. It knows neither the database nor threads.
 import { type Expr, nodesOf, type Program } from '../hog/ast/index.ts';
-import { type Bytecode, compileBytecode } from '../hog/bytecode/index.ts';
+import { type Bytecode, compileBytecode, compileWithPlaces, type Places } from '../hog/bytecode/index.ts';
 import { SourceError } from '../hog/errors.ts';
 import { compileJavaScript } from '../hog/javascript/index.ts';
 import type { Parser } from '../hog/parser/index.ts';
@@ -105,13 +105,29 @@ export async function compileFunction(parser: Parser, source: FunctionSource): P
 export interface JavaScriptProgram {
   code: string;
   functions: string[];
+  /** The lines and columns that failures name. */
+  places: readonly number[];
+}
+
+/** Says for each part of bytecode where it is in the text. Null: the text no longer compiles to it. */
+export async function findPlaces(parser: Parser, hog: string, bytecode: Bytecode): Promise<Places | null> {
+  try {
+    const { code, places } = compileWithPlaces(await parser.program(hog), hog);
+    const isSame = code.length === bytecode.length && code.every((one, at) => one === bytecode[at]);
+    return isSame ? places : null;
+  } catch (error) {
+    if (!(error instanceof SourceError)) throw error;
+    return null;
+  }
 }
 
 /** Compiles a program that was checked before to JavaScript. */
 export async function compileProgram(parser: Parser, hog: string): Promise<JavaScriptProgram> {
   try {
-    const { code, functions } = compileJavaScript(await parser.program(hog), hog);
-    return { code, functions };
+    const { code, functions, places } = compileJavaScript(await parser.program(hog), hog, {
+      keepsPlace: true,
+    });
+    return { code, functions, places };
   } catch (error) {
     if (!(error instanceof SourceError)) throw error;
     throw new FunctionError('hog', 'Hog code has errors.', { reason: placed(error) });

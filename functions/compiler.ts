@@ -1,3 +1,4 @@
+import type { Bytecode, Places } from '../hog/bytecode/index.ts';
 import { type Failure, ThreadError, ThreadPool } from '../hog/threads/pool.ts';
 import type { FunctionSource, JavaScriptProgram } from './compile.ts';
 import { type CompiledContent, type Fault, FunctionError } from './rules/definition.ts';
@@ -11,7 +12,11 @@ export interface FunctionCompilerOptions {
   maxWaitingOfOne?: number;
 }
 
-export type CompilerJob = { source: FunctionSource } | { program: string };
+export type CompilerJob =
+  | { source: FunctionSource }
+  | { program: string }
+  | { program: string; bytecode: Bytecode };
+export type Compiled = CompiledContent | JavaScriptProgram | Places | null;
 
 /** Checks and compiles functions, in threads of its own: users decide what that costs. */
 export interface FunctionCompiler {
@@ -19,6 +24,8 @@ export interface FunctionCompiler {
   compile(projectId: number, source: FunctionSource, signal?: AbortSignal): Promise<CompiledContent>;
   /** Compiles a program that runs without waiting to JavaScript. Throws the same. */
   program(projectId: number, hog: string): Promise<JavaScriptProgram>;
+  /** Says where each part of a program is in its text. Null: the text no longer compiles to this code. */
+  places(projectId: number, hog: string, bytecode: Bytecode): Promise<Places | null>;
   close(): Promise<void>;
 }
 
@@ -37,7 +44,7 @@ export class FunctionCompilerBusyError extends Error {
 
 export function createFunctionCompiler(options: FunctionCompilerOptions = {}): FunctionCompiler {
   const { timeoutMs, ...settings } = { ...FUNCTION_COMPILER_DEFAULTS, ...options };
-  const pool = new ThreadPool<CompilerJob, CompiledContent | JavaScriptProgram>({
+  const pool = new ThreadPool<CompilerJob, Compiled>({
     entry: new URL('./thread.ts', import.meta.url),
     ...settings,
   });
@@ -48,6 +55,8 @@ export function createFunctionCompiler(options: FunctionCompilerOptions = {}): F
   return {
     compile: (projectId, source, signal) => run(projectId, { source }, signal) as Promise<CompiledContent>,
     program: (projectId, hog) => run(projectId, { program: hog }) as Promise<JavaScriptProgram>,
+    places: (projectId, hog, bytecode) =>
+      run(projectId, { program: hog, bytecode }) as Promise<Places | null>,
     close: () => pool.close(),
   };
 }

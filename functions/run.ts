@@ -79,7 +79,14 @@ export type Step = {
   memory: number;
 } & (
   | { status: 'finished'; result: unknown }
-  | { status: 'failed'; error: string; where: 'inputs' | 'program'; isHeavy?: boolean }
+  | {
+      status: 'failed';
+      error: string;
+      where: 'inputs' | 'program';
+      /** The element of the code at which the program failed. */
+      at: number | null;
+      isHeavy?: boolean;
+    }
   | { status: 'waits'; call: { name: string; args: unknown[] }; state: PausedState }
 );
 /** The first step also says what the program sees. */
@@ -142,7 +149,7 @@ function begin(job: BeginJob, place: HostOptions['place'], room = WHOLE_ROOM): B
     }
   } catch (error) {
     if (!(error instanceof Error)) throw error;
-    const failed = { status: 'failed', error: error.message, where: 'inputs' } as const;
+    const failed = { status: 'failed', error: error.message, where: 'inputs', at: null } as const;
     return { ...failed, printed: [], captured: [], steps: 0, milliseconds: 0, memory: 0, globals };
   }
   const begun = { ...job, globals, around, captured: 0 };
@@ -228,8 +235,8 @@ function step(
   const used = { printed, captured, steps, milliseconds, memory };
   if (outcome.status === 'finished') return { ...used, status: 'finished', result: outcome.result };
   if (outcome.status === 'failed') {
-    const { message: error } = outcome.error;
-    return { ...used, status: 'failed', error, where: 'program', isHeavy: isHeavy(outcome.error) };
+    const { at, error } = outcome;
+    return { ...used, status: 'failed', error: error.message, where: 'program', at, isHeavy: isHeavy(error) };
   }
   return { ...used, status: 'waits', call: outcome.call, state: outcome.state };
 }

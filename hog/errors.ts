@@ -76,6 +76,30 @@ export function placeOf(source: string, offset: number): Place {
   return { line, column: before.length + 1, excerpt: `${lead}${text}${tail}\n${caret}^` };
 }
 
+/** Returns how many of sorted numbers are below another one. */
+function countBelow(sorted: readonly number[], limit: number): number {
+  let [low, high] = [0, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((sorted[middle] as number) < limit) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Returns a function that finds the lines and columns of many offsets of one text, as `placeOf` does. */
+export function placesOf(source: string): (offset: number) => { line: number; column: number } {
+  const lines = [0];
+  for (let i = source.indexOf('\n'); i !== -1; i = source.indexOf('\n', i + 1)) lines.push(i + 1);
+  // Two units make one character.
+  const pairs = Array.from(source.matchAll(/[\ud800-\udbff][\udc00-\udfff]/g), ({ index }) => index);
+  return (offset) => {
+    const line = countBelow(lines, offset + 1);
+    const start = lines[line - 1] as number;
+    return { line, column: offset - start - countBelow(pairs, offset) + countBelow(pairs, start) + 1 };
+  };
+}
+
 /** Replaces characters that do not take exactly one column, so that the caret stands under the right character. */
 const printable = (character: string): string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are the characters to replace

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Egress } from '../../egress/egress.ts';
 import type { Bytecode } from '../../hog/bytecode/index.ts';
 import { refuse } from '../../refusals.ts';
+import type { FunctionCompiler } from '../compiler.ts';
 import {
   fetchFor,
   IntegrationError,
@@ -9,6 +10,7 @@ import {
   type ShownFetch,
   type Substitution,
 } from '../effects.ts';
+import { withPlace } from '../failure-place.ts';
 import { completedLine, integrationsOf, redactorOf } from '../invocation.ts';
 import type { CompiledContent } from '../rules/definition.ts';
 import type { Frame } from '../rules/frame.ts';
@@ -25,6 +27,8 @@ import { type Runner, RunnerBusyError, RunnerLimitError } from '../runner.ts';
 
 export interface TryDependencies {
   runner: Runner;
+  /** Finds the places of errors. */
+  compiler: FunctionCompiler;
   egress: Pick<Egress, 'fetch'>;
   integrations: Integrations;
 }
@@ -208,7 +212,8 @@ class Attempt {
     if (step.status === 'failed') {
       const what =
         step.where === 'inputs' ? 'Error building inputs for event' : 'Error executing function on event';
-      fail(`${what} ${uuid}: ${step.error}`);
+      const code = { hog: content.hog, bytecode: job.bytecode };
+      fail(`${what} ${uuid}: ${await withPlace(this.#deps.compiler, projectId, code, step)}`);
     } else {
       tried.result = this.#shown(step.result);
       this.log.add(

@@ -21,6 +21,8 @@ export interface Runnable {
   id: string;
   type: FunctionTypeName;
   bytecode: Bytecode;
+  /** The text of the program. */
+  hog: string;
   /** One for each mapping, or one. */
   variants: readonly Variant[];
   expects: readonly ExpectsStatus[];
@@ -106,6 +108,7 @@ export class Contents {
       const variants = variantsOf(content);
       return {
         ...{ id: row.id, type: row.type, variants, bytecode: content.bytecode as Bytecode },
+        hog: content.hog,
         expects: variants.map(({ schemas, inputs }) => expectedStatuses(schemas, inputs)),
         facts: {
           project: { id: project.id, name: project.name },

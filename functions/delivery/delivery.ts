@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Egress } from '../../egress/egress.ts';
 import { egressRefusal } from '../../egress/egress-refused.ts';
+import type { FunctionCompiler } from '../compiler.ts';
 import {
   type Fetched,
   type FetchFailure,
@@ -11,6 +12,7 @@ import {
   type ShownFetch,
   type Substitution,
 } from '../effects.ts';
+import { withPlace } from '../failure-place.ts';
 import { completedLine, integrationsOf, redactorOf } from '../invocation.ts';
 import { type Count, Counts } from '../rows/counts.ts';
 import type { QueueRow } from '../rows/queue.ts';
@@ -39,6 +41,8 @@ export interface FunctionEvent {
 
 export interface DeliveryDependencies {
   compute: Compute;
+  /** Finds the places of errors. */
+  compiler: FunctionCompiler;
   egress: Pick<Egress, 'fetch'>;
   integrations: Integrations;
   hosts: Hosts;
@@ -204,7 +208,8 @@ export class Delivery {
     if (step.status === 'failed') {
       const isInput = step.where === 'inputs';
       const what = isInput ? 'Error building inputs for event' : 'Error executing function on event';
-      return this.#fail(isInput ? 'inputs_failed' : 'failed', `${what} ${uuid}: ${step.error}`);
+      const reason = await withPlace(this.#deps.compiler, projectId, this.#runnable, step);
+      return this.#fail(isInput ? 'inputs_failed' : 'failed', `${what} ${uuid}: ${reason}`);
     }
     await this.#capture();
     const total = performance.now() - began;

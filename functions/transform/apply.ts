@@ -7,6 +7,7 @@ import { Held, toHost } from '../../hog/runtime/values.ts';
 import { HogFailure } from '../../hog/vm/index.ts';
 import { cut } from '../../values/texts.ts';
 import { PROGRAM_LIMITS } from '../evaluate.ts';
+import { placed } from '../failure-place.ts';
 import { type Filter, filterOf, isHeavy, isJavaScript, Moment } from '../filter.ts';
 import type { StoredInputs } from '../rules/definition.ts';
 import { filterGlobalsOf, type Globals, transformationGlobals } from '../rules/globals.ts';
@@ -246,7 +247,8 @@ export class Transformations {
     if (cost > 0) notes.cost(id, cost);
     for (const line of this.#printed) notes.print(id, shortened(one.redact().text(line)));
     if (outcome.status === 'failed') {
-      return fail('failed', `Error executing function on event ${uuid}: ${outcome.error.message}`);
+      const message = placed(outcome.place, outcome.error.message);
+      return fail('failed', `Error executing function on event ${uuid}: ${message}`);
     }
     if (!outcome.result) {
       notes.count(id, 'success', 'succeeded');

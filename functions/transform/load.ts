@@ -26,7 +26,7 @@ export interface LoadDependencies {
 
 const PROGRAM_BYTES = 16 * 1024 * 1024;
 const SMALLEST = 1_000;
-const NOTHING: JavaScriptProgram = { code: '', functions: [] };
+const NOTHING: JavaScriptProgram = { code: '', functions: [], places: [] };
 
 /** Reads the transformations of projects, and compiles them. */
 export class Loader {

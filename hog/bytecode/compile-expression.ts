@@ -14,6 +14,7 @@ import { SourceError } from '../errors.ts';
 import { compileCall } from './compile-call.ts';
 import { compileLambda } from './compile-statement.ts';
 import { type Bytecode, Op } from './operations.ts';
+import { movePlaces, placed } from './places.ts';
 import type { FunctionScope } from './scope.ts';
 
 const COMPARISONS: Record<Exclude<CompareOperator, 'in cohort' | 'not in cohort'>, number> = {
@@ -48,6 +49,7 @@ export const fault = (reason: string, span?: Span): SourceError =>
 
 /** Appends code to code. `push(...more)` would put every element on JavaScript's stack. */
 export function append(code: Bytecode, more: Bytecode): Bytecode {
+  movePlaces(more, code);
   for (const element of more) code.push(element);
   return code;
 }
@@ -55,7 +57,7 @@ export function append(code: Bytecode, more: Bytecode): Bytecode {
 /** Compiles an expression to code that leaves its value on the stack. */
 export function compileExpr(scope: FunctionScope, node: Expr): Bytecode {
   const { height } = scope;
-  const code = compile(scope, node);
+  const code = placed(compile(scope, node), node.span);
   scope.height = height + 1;
   return code;
 }

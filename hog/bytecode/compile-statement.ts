@@ -15,6 +15,7 @@ import type {
 import { branch } from './compile-call.ts';
 import { append, compileExpr, compileName, fault } from './compile-expression.ts';
 import { type Bytecode, Op } from './operations.ts';
+import { placed } from './places.ts';
 import { FunctionScope } from './scope.ts';
 
 const RETURN_NOTHING: ReturnStatement = { kind: 'returnStatement', expr: null };
@@ -27,7 +28,7 @@ export function compileBlock(scope: FunctionScope, node: Block | Program): Bytec
 }
 
 export function compileStatement(scope: FunctionScope, node: Statement): Bytecode {
-  const code = compile(scope, node);
+  const code = placed(compile(scope, node), node.span);
   // Between statements, the stack holds the variables and nothing else.
   scope.height = scope.locals.length;
   return code;

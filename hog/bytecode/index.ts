@@ -1,11 +1,13 @@
 import type { Expr, FunctionDeclaration, Program } from '../ast/index.ts';
 import { SourceError } from '../errors.ts';
-import { compileExpr } from './compile-expression.ts';
+import { append, compileExpr } from './compile-expression.ts';
 import { compileBlock, compileFunctionBody } from './compile-statement.ts';
 import { type Bytecode, HEADER, VERSION } from './operations.ts';
+import { type Places, withPlaces } from './places.ts';
 import { FunctionScope } from './scope.ts';
 
 export { type Bytecode, HEADER, OP_NAMES, OPERAND_COUNTS, Op, VERSION } from './operations.ts';
+export { type Places, placeIn } from './places.ts';
 
 /**
  * Compiles a program, an expression or a template to bytecode. A template is an expression. The code of an expression
@@ -15,9 +17,13 @@ export function compileBytecode(node: Program | Expr, source?: string): Bytecode
   return placed(source, () => {
     const scope = new FunctionScope(null, []);
     const code = node.kind === 'program' ? compileBlock(scope, node) : compileExpr(scope, node);
-    return ([HEADER, VERSION] as Bytecode).concat(code);
+    return append([HEADER, VERSION], code);
   });
 }
+
+/** Compiles the same code, and says for each part of it where it is in the source. This is slower. */
+export const compileWithPlaces = (node: Program | Expr, source: string): { code: Bytecode; places: Places } =>
+  withPlaces(() => compileBytecode(node, source), source);
 
 /** Compiles the body of a function without a header. The parameters are its first variables. */
 export function compileBody(node: FunctionDeclaration, source?: string): Bytecode {

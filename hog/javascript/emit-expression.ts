@@ -58,17 +58,17 @@ export function emitExpr(emitter: Emitter, node: Expr): string {
     case 'call':
       return emitCall(emitter, node);
     case 'exprCall':
-      return `R.call(E, [${list(node.args)}], ${one(node.callee)})`;
+      return `R.call(E, [${list(node.args)}], ${one(node.callee)}${emitter.last(node.span)})`;
     case 'lambda':
       return emitLambda(emitter, node);
     case 'array':
-      return node.exprs.every(isFlat) ? `[${list(node.exprs)}]` : emitNew(emitter, 'list', node.exprs);
+      return node.exprs.every(isFlat) ? `[${list(node.exprs)}]` : emitNew(emitter, 'list', node, node.exprs);
     case 'tuple':
-      return emitNew(emitter, 'tuple', node.exprs);
+      return emitNew(emitter, 'tuple', node, node.exprs);
     case 'dict':
-      return emitNew(emitter, 'dict', node.items.flat());
+      return emitNew(emitter, 'dict', node, node.items.flat());
     case 'arrayAccess':
-      return `R.get(${emitLookedAt(emitter, node.object, [node.property])}, ${one(node.property)})`;
+      return `R.get(${emitLookedAt(emitter, node.object, [node.property])}, ${one(node.property)}${emitter.last(node.span)})`;
     case 'tupleAccess':
       return `R.get(${emitLookedAt(emitter, node.tuple, [])}, ${literal(node.index)})`;
     case 'tag':
@@ -88,13 +88,13 @@ function isFlat(node: Expr): boolean {
 }
 
 /** Emits a list, a tuple or a dictionary. What it is made of can be nested deep if it is not written here. */
-function emitNew(emitter: Emitter, kind: 'list' | 'tuple' | 'dict', nodes: Expr[]): string {
+function emitNew(emitter: Emitter, kind: 'list' | 'tuple' | 'dict', { span }: Expr, nodes: Expr[]): string {
   const items = nodes.map((one) => emitExpr(emitter, one)).join(', ');
   if (nodes.every(isFlat)) return `R.${kind}([${items}])`;
   const literals = nodes
     .slice(0, LITERALS)
     .reduce((bits, { kind: one }, i) => bits | (Number(NEW.has(one)) << i), 0);
-  return `R.${kind}([${items}], ${literals}, E)`;
+  return `R.${kind}([${items}], ${literals}, E${emitter.last(span)})`;
 }
 
 /** Escapes a character that could end the script element around the code. */
@@ -108,12 +108,12 @@ export function literal(value: Constant['value']): string {
   return value < 0 || Object.is(value, -0) ? `(-${Math.abs(value)})` : `${value}`;
 }
 
-function emitField(emitter: Emitter, { chain }: Field): string {
+function emitField(emitter: Emitter, { chain, span }: Field): string {
   const [name, ...path] = chain as [string, ...string[]];
   const variable = emitter.lookup(name);
   if (variable && path.length === 0 && emitter.owners.names.has(name)) return `R.lend(${variable})`;
   if (variable) return path.reduce((object, key) => `R.get(${object}, ${literal(key)})`, variable);
-  return `${emitter.globalReader(chain)}(G)`;
+  return `${emitter.globalReader(chain)}(G${emitter.last(span)})`;
 }
 
 /**
@@ -183,12 +183,12 @@ function emitCompare(emitter: Emitter, node: Compare): string {
   }
   if ((op === 'in' || op === 'not in') && isLiteralList(right)) {
     const list = emitter.constant(`[${right.exprs.map((one) => literal(one.value)).join(', ')}]`);
-    return `R.${helper}(${list}, ${emitExpr(emitter, left)})`;
+    return `R.${helper}(${list}, ${emitExpr(emitter, left)}${emitter.last(node.span)})`;
   }
   const sign = SIGNS[op];
   if (sign === undefined || value === undefined || (typeof value === 'number' && !Number.isFinite(value))) {
     const first = emitExpr(emitter, right);
-    return `R.${helper}(${first}, ${emitExpr(emitter, left)})`;
+    return `R.${helper}(${first}, ${emitExpr(emitter, left)}${emitter.last(node.span)})`;
   }
   const name = emitter.temporary();
   const given = `${name} = ${emitExpr(emitter, left)}`;
@@ -217,15 +217,18 @@ function emitCall(emitter: Emitter, node: Call): string {
   const outer = node.params ? list(node.args) : null;
   const variable = emitter.lookup(node.name);
   const call = variable
-    ? `R.call(E, ${list(node.params ?? node.args)}, ${variable})`
-    : emitNamed(emitter, emitter.called(node.name), node.params ?? node.args, onlyLooks(node));
-  return outer === null ? call : `R.call(E, ${outer}, ${call})`;
+    ? `R.call(E, ${list(node.params ?? node.args)}, ${variable}${emitter.last(node.span)})`
+    : emitNamed(emitter, node, onlyLooks(node));
+  return outer === null ? call : `R.call(E, ${outer}, ${call}${emitter.last(node.span)})`;
 }
 
-function emitNamed(emitter: Emitter, name: string, args: Expr[], looks: boolean): string {
+function emitNamed(emitter: Emitter, node: Call, looks: boolean): string {
+  const name = emitter.called(node.name);
+  const args = node.params ?? node.args;
+  const last = emitter.last(node.span);
   const codes = args.map((one) => (looks ? emitLookedAt(emitter, one, args) : emitExpr(emitter, one)));
-  if (name === 'toString' && codes.length === 1) return `R.text(E, ${codes[0]})`;
-  return `${emitter.constant(`R.named(${literal(name)})`)}(E, [${codes.join(', ')}])`;
+  if (name === 'toString' && codes.length === 1) return `R.text(E, ${codes[0]}${last})`;
+  return `${emitter.constant(`R.named(${literal(name)})`)}(E, [${codes.join(', ')}]${last})`;
 }
 
 function emitSpecial(emitter: Emitter, node: Call): string | null {
@@ -261,6 +264,7 @@ function emitTag(emitter: Emitter, node: Tag): string {
     return `${literal(name)}, ${code}`;
   });
   const variable = emitter.lookup(node.name);
-  if (variable) return `R.call(E, [R.dict([${items.join(', ')}], 0, E)], ${variable})`;
+  if (variable)
+    return `R.call(E, [R.dict([${items.join(', ')}], 0, E)], ${variable}${emitter.last(node.span)})`;
   return `R.dict([${['"__hx_tag"', literal(node.name), ...items].join(', ')}], 0, E)`;
 }

@@ -46,7 +46,7 @@ export function emitStatement(emitter: Emitter, node: Statement): string {
     case 'returnStatement':
       return `return ${node.expr ? emitExpr(emitter, node.expr) : 'null'};`;
     case 'throwStatement':
-      return `R.raise(${emitExpr(emitter, node.expr)});`;
+      return `R.raise(${emitExpr(emitter, node.expr)}${emitter.last(node.span)});`;
     case 'variableDeclaration':
       return emitDeclaration(emitter, node);
     case 'variableAssignment':
@@ -57,7 +57,7 @@ export function emitStatement(emitter: Emitter, node: Statement): string {
       return `if (${emitExpr(emitter, node.condition)}) ${consequent}${alternative}`;
     }
     case 'whileStatement':
-      return loop(emitExpr(emitter, node.condition), emitInner(emitter, node.body), '');
+      return loop(emitter, node, emitExpr(emitter, node.condition), emitInner(emitter, node.body), '');
     case 'forStatement':
       return emitFor(emitter, node);
     case 'forInStatement':
@@ -75,8 +75,14 @@ function emitInner(emitter: Emitter, node: Statement): string {
 }
 
 /** Emits a loop. Every iteration costs a step, so the step limit ends infinite loops. */
-function loop(condition: string, body: string, increment: string): string {
-  return `for (;;) {\nE.meter.step();\nif (!(${condition})) break;\n${body}\n${increment}\n}`;
+function loop(
+  emitter: Emitter,
+  { span }: Statement,
+  condition: string,
+  body: string,
+  increment: string,
+): string {
+  return `for (;;) {\nE.meter.step(1${emitter.last(span)});\nif (!(${condition})) break;\n${body}\n${increment}\n}`;
 }
 
 function emitDeclaration(emitter: Emitter, node: VariableDeclaration): string {
@@ -86,23 +92,24 @@ function emitDeclaration(emitter: Emitter, node: VariableDeclaration): string {
 }
 
 function emitAssignment(emitter: Emitter, node: VariableAssignment): string {
-  const { target, value } = node;
+  const { target, value, span } = node;
+  const last = emitter.last(span);
   const emit = (one: Expr) => emitExpr(emitter, one);
   if (target.kind === 'tupleAccess') {
-    return `R.set(E, ${emitLookedAt(emitter, target.tuple, [value])}, ${literal(target.index)}, ${emit(value)})`;
+    return `R.set(E, ${emitLookedAt(emitter, target.tuple, [value])}, ${literal(target.index)}, ${emit(value)}${last})`;
   }
   if (target.kind === 'arrayAccess') {
     const object = emitLookedAt(emitter, target.object, [target.property, value]);
-    return `R.set(E, ${object}, ${emit(target.property)}, ${emit(value)})`;
+    return `R.set(E, ${object}, ${emit(target.property)}, ${emit(value)}${last})`;
   }
   const [name, ...path] = target.kind === 'field' ? target.chain : [];
   const variable = emitter.lookup(name as string) as string;
-  const last = path.pop();
-  if (last === undefined) {
+  const key = path.pop();
+  if (key === undefined) {
     return `${variable} = ${changedName(node) === null ? emit(value) : emitChange(emitter, value as Call)}`;
   }
-  const object = path.reduce((from, key) => `R.get(${from}, ${literal(key)})`, variable);
-  return `R.set(E, ${object}, ${literal(last)}, ${emit(value)})`;
+  const object = path.reduce((from, step) => `R.get(${from}, ${literal(step)})`, variable);
+  return `R.set(E, ${object}, ${literal(key)}, ${emit(value)}${last})`;
 }
 
 /** Emits the call of a list function whose result goes into the variable that its list comes from. */
@@ -110,7 +117,7 @@ function emitChange(emitter: Emitter, call: Call): string {
   if (emitter.lookup(call.name) !== null) return emitExpr(emitter, call);
   const [list, ...rest] = call.args as [Expr, ...Expr[]];
   const args = [emitLookedAt(emitter, list, rest), ...rest.map((one) => emitExpr(emitter, one))];
-  return `R.change(E, ${literal(emitter.called(call.name))}, [${args.join(', ')}])`;
+  return `R.change(E, ${literal(emitter.called(call.name))}, [${args.join(', ')}]${emitter.last(call.span)})`;
 }
 
 function emitFor(emitter: Emitter, node: ForStatement): string {
@@ -118,7 +125,7 @@ function emitFor(emitter: Emitter, node: ForStatement): string {
     const first = node.initializer ? emitStatement(emitter, node.initializer as VariableDeclaration) : '';
     const condition = node.condition ? emitExpr(emitter, node.condition) : 'true';
     const increment = node.increment ? emitStatement(emitter, node.increment as VariableAssignment) : '';
-    return `{\n${first}\n${loop(condition, emitInner(emitter, node.body), increment)}\n}`;
+    return `{\n${first}\n${loop(emitter, node, condition, emitInner(emitter, node.body), increment)}\n}`;
   });
 }
 
@@ -126,9 +133,10 @@ function emitForIn(emitter: Emitter, node: ForInStatement): string {
   return emitter.within(() => {
     const [collection, keys, values] = [emitter.fresh('c'), emitter.fresh('k'), emitter.fresh('l')];
     const [index, limit] = [emitter.fresh('i'), emitter.fresh('n')];
+    const last = emitter.last(node.collection.span ?? node.span);
     const head = [`const ${collection} = ${emitLookedAt(emitter, node.collection, [])};`];
-    if (node.keyVar !== null) head.push(`const ${keys} = R.name(E, "keys", [${collection}]);`);
-    head.push(`const ${values} = R.name(E, "values", [${collection}]);`, `let ${index} = 1;`);
+    if (node.keyVar !== null) head.push(`const ${keys} = R.name(E, "keys", [${collection}]${last});`);
+    head.push(`const ${values} = R.name(E, "values", [${collection}]${last});`, `let ${index} = 1;`);
     head.push(`const ${limit} = R.name(E, "length", [${values}]);`);
     const key = node.keyVar === null ? null : emitter.declare(node.keyVar);
     const value = emitter.declare(node.valueVar);
@@ -138,7 +146,7 @@ function emitForIn(emitter: Emitter, node: ForInStatement): string {
       `${value} = R.get(${values}, ${index});`,
       emitInner(emitter, node.body),
     ];
-    return `{\n${head.join('\n')}\n${loop(`R.le(${limit}, ${index})`, body.join('\n'), `${index}++;`)}\n}`;
+    return `{\n${head.join('\n')}\n${loop(emitter, node, `R.le(${limit}, ${index})`, body.join('\n'), `${index}++;`)}\n}`;
   });
 }
 

@@ -1,3 +1,5 @@
+import type { Span } from '../ast/index.ts';
+import { placesOf } from '../errors.ts';
 import { globalReader } from './emit-expression.ts';
 import type { Owners } from './owners.ts';
 
@@ -17,9 +19,37 @@ export class Emitter {
   readonly #called = new Set<string>();
   readonly #globals = new Set<string>();
   readonly owners: Owners;
+  /** Null: the code does not keep its place. */
+  readonly #placeAt: ReturnType<typeof placesOf> | null;
+  readonly #places: number[] = [];
+  readonly #known = new Map<number, number>();
 
-  constructor(owners: Owners) {
+  constructor(owners: Owners, source: string | null = null) {
     this.owners = owners;
+    this.#placeAt = source === null ? null : placesOf(source);
+  }
+
+  /** Emits an assignment that says where the code is. As the last argument of a call, it runs just before the call. */
+  at(span: Span | undefined): string {
+    if (!this.#placeAt || !span) return '';
+    let known = this.#known.get(span.start);
+    if (known === undefined) {
+      const { line, column } = this.#placeAt(span.start);
+      known = this.#places.push(line, column) / 2;
+      this.#known.set(span.start, known);
+    }
+    return `E.at = ${known}`;
+  }
+
+  /** The same as a further argument. */
+  last(span: Span | undefined): string {
+    const code = this.at(span);
+    return code && `, ${code}`;
+  }
+
+  /** Lines and columns, in pairs. What `E.at` says counts them from 1. */
+  get places(): readonly number[] {
+    return this.#places;
   }
 
   fresh(prefix: string): string {

@@ -47,6 +47,8 @@ export interface Run {
   depth: number;
   /** How often the program has set a part of a value. */
   writes: number;
+  /** The number of the place where the code is, if it keeps that. */
+  at: number;
 }
 
 /** Carries a Hog error through JavaScript's `throw`. */

@@ -41,7 +41,14 @@ export interface Usage {
 
 export type Outcome =
   | { status: 'finished'; result: unknown; printed: string[]; usage: Usage }
-  | { status: 'failed'; error: HogFailure; printed: string[]; usage: Usage }
+  | {
+      status: 'failed';
+      error: HogFailure;
+      /** The element of the code at which the run failed, for `placeIn`. Null: it did not begin. */
+      at: number | null;
+      printed: string[];
+      usage: Usage;
+    }
   | {
       status: 'paused';
       call: { name: string; args: unknown[] };
@@ -109,6 +116,6 @@ function proceed(
     });
     return { status: 'paused', call: stop.call, state: saved, printed, usage: usage() };
   } catch (error) {
-    return { status: 'failed', error: asFailure(error), printed, usage: usage() };
+    return { status: 'failed', error: asFailure(error), at: machine?.at ?? null, printed, usage: usage() };
   }
 }

@@ -77,6 +77,15 @@ export class Machine {
     }
   }
 
+  /**
+   * Where the program is: the element of its code that was read last. In a library function that is written in Hog, that is
+   * the call of it.
+   */
+  get at(): number | null {
+    const frame = this.frames.findLast(({ chunk }) => chunk === 'root');
+    return frame ? frame.ip - 1 : null;
+  }
+
   enter(frame: Frame): void {
     const { maxCallDepth } = this.meter.limits;
     if (this.frames.length >= maxCallDepth) {

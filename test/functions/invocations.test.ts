@@ -210,6 +210,37 @@ describe('a test of a function', () => {
   });
 });
 
+describe('an error of a program names its place', () => {
+  const errorOf = async (hog: string, more: object = {}) => {
+    const { body } = await tried({ hog, ...more });
+    expect(body.status).toBe('error');
+    const [error] = body.errors as [string];
+    const start = `Error executing function on event ${EVENT.uuid}: `;
+    expect(error.startsWith(start)).toBe(true);
+    expect(messages(body).some((one) => one.includes(error))).toBe(true);
+    return error.slice(start.length);
+  };
+
+  test('in a function that it calls, after a request, and in a transformation', async () => {
+    const inner = "fun broken(a) {\n  let b := a\n  return  [1][b]\n}\nprint('x')\n";
+    expect(await errorOf(`${inner}return broken(0)`)).toBe(
+      'line 3, column 11: Hog arrays start from index 1',
+    );
+    expect(await errorOf("let a := 1\n  throw Error('no')")).toBe('line 2, column 3: no');
+    const later = "let answer := fetch('http://a.example/')\nprint(answer.status)\nlet x := nobody.knows";
+    expect(await errorOf(later)).toBe('line 3, column 10: Global variable not found: nobody.knows');
+    expect(await errorOf('let a := event\nreturn jsonParse(1, 2, 3)', { type: 'transformation' })).toBe(
+      'line 2, column 8: Function jsonParse requires at most 1 arguments',
+    );
+  });
+
+  test('that of the call, when a function of the language fails in it', async () => {
+    const hog = 'let list := [1, 2]\nlet all := arrayMap(x -> [0][x - 1], list)\nreturn all';
+    expect(await errorOf(hog)).toMatch(/^line 2, column 26: /);
+    expect(await errorOf('return\n  arrayMap(1, [2])')).toMatch(/^line 2, column 3: /);
+  });
+});
+
 describe('a program that does harm', () => {
   test.each([
     [

@@ -495,7 +495,7 @@ test('one event whose mappings take long does not hold up a preview for longer t
       proposed,
     } = await previewFunction(
       {
-        ...{ runner, egress: unused(), integrations: unused() },
+        ...{ runner, compiler, egress: unused(), integrations: unused() },
         read: (work) => reading(api.pool, { projectId: anna.projectId }, work),
       },
       {

@@ -654,6 +654,27 @@ export const MUTATIONS: readonly Mutation[] = [
     test: 'test/hog/javascript/depth.test.ts',
   },
   {
+    name: 'an error in a library function gets a place of the library',
+    file: 'hog/vm/machine.ts',
+    from: "this.frames.findLast(({ chunk }) => chunk === 'root')",
+    to: 'this.frames.at(-1)',
+    test: 'test/hog/places.test.ts',
+  },
+  {
+    name: 'places of code are not moved with it',
+    file: 'hog/bytecode/places.ts',
+    from: 'known.push([from + to.length, end + to.length, offset])',
+    to: 'known.push([from, end, offset])',
+    test: 'test/hog/places.test.ts',
+  },
+  {
+    name: 'the place of an error is taken from other code than the one that ran',
+    file: 'functions/compile.ts',
+    from: 'return isSame ? places : null;',
+    to: 'return places;',
+    test: 'test/functions/failure-place.test.ts',
+  },
+  {
     name: 'a list that others may hold is changed in place',
     file: 'hog/vm/machine.ts',
     from: '    lend(value);',

@@ -4,7 +4,8 @@ import path from 'node:path';
 import { afterAll, beforeAll } from '@jest/globals';
 import { createEgress, type Egress } from '../../../egress/egress.ts';
 import { type Tried, tryFunction } from '../../../functions/commands/try-function.ts';
-import { compileFunction } from '../../../functions/compile.ts';
+import { compileFunction, findPlaces } from '../../../functions/compile.ts';
+import type { FunctionCompiler } from '../../../functions/compiler.ts';
 import type { Integrations } from '../../../functions/effects.ts';
 import { NO_SECRETS } from '../../../functions/reads/secrets.ts';
 import type { GivenInput, GivenMapping, InputSchema } from '../../../functions/rules/definition.ts';
@@ -105,7 +106,13 @@ export function trialsForFile(): Trials {
       );
       const frame = FRAME;
       return tryFunction(
-        { runner, egress: { fetch: toService }, integrations: integrationsOf(integration) },
+        {
+          ...{ runner, egress: { fetch: toService }, integrations: integrationsOf(integration) },
+          compiler: {
+            places: (_projectId: number, hog: string, bytecode: Bytecode) =>
+              findPlaces(parser, hog, bytecode),
+          } as FunctionCompiler,
+        },
         { projectId: 1, type: template.type, content, globals, isMocked: false, frame },
       );
     },

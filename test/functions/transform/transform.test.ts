@@ -121,7 +121,9 @@ describe('transformations', () => {
     const sent = { timestamp: '2026-01-02T03:04:05.678Z', properties: { $current_url: 'https://a.test/' } };
     expect((await api.stored(anna, [sent]))[0]?.properties).not.toHaveProperty('seen');
     expect(await api.logs(id)).toEqual([
-      expect.stringMatching(/^error Error executing function on event .*Global variable not found: person$/),
+      expect.stringMatching(
+        /^error Error executing function on event .*line \d+, column \d+: Global variable not found: person$/,
+      ),
     ]);
     await api.change(anna, id, {
       hog: `let changed := event

@@ -27,6 +27,7 @@ describe('values nest as deep as on the machine', () => {
     ['a list', '[a]'],
     ['a list with other things', "['x', a, 1]"],
     ['a list that is written in a list', '[[a], 1]'],
+    ['lists of which only the outer one is too deep', '[[[a], 1], 2]'],
     ['a list far behind', `[${'1, '.repeat(40)}[a]]`],
     ['a tuple', '(a, 1)'],
     ['a dictionary', "{'x': a}"],

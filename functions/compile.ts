@@ -7,12 +7,16 @@ import type { Parser } from '../hog/parser/index.ts';
 import {
   type ActionStep,
   actionIds,
+  CohortInliner,
+  Cohorts,
   FilterError,
+  functionCohorts,
   functionFilterExpression,
   functionHogqlSources,
   readFilters,
   readFunctionFilters,
 } from '../properties/index.ts';
+import { parseExactJson } from '../values/exact-json.ts';
 import { readsAsSubtraction, unknownCalls } from './code-faults.ts';
 import { counterpart, type SecretInputs } from './reads/secrets.ts';
 import {
@@ -32,6 +36,15 @@ import { type FunctionTypeName, typeOf } from './rules/types.ts';
 import { type SiteInputs, type SiteMapping, siteProgram, siteTemplate, Template } from './site.ts';
 
 /** What a function is compiled from. It can be sent to a thread. */
+/** A cohort that filters name, or that is named by one of those. */
+export interface CohortSource {
+  id: number;
+  name: string;
+  isStatic: boolean;
+  /** JSON, spelled as it was stored. */
+  filters: string;
+}
+
 export interface FunctionSource {
   type: FunctionTypeName;
   content: Content;
@@ -43,6 +56,8 @@ export interface FunctionSource {
   testAccounts: unknown;
   /** The steps of the actions that the filters name. */
   actions: [id: number, steps: readonly ActionStep[]][];
+  /** The cohorts that the filters name, and those that these name. Absent: none. */
+  cohorts?: readonly CohortSource[];
   /** Milliseconds. Relative dates in filters count from here. */
   now: number;
   timezone: string;
@@ -64,6 +79,23 @@ export function namedActions(content: Filtered): number[] {
   const ids = documentsOf(content).flatMap((document) => {
     try {
       return actionIds(readFunctionFilters(document));
+    } catch {
+      return [];
+    }
+  });
+  return [...new Set(ids)];
+}
+
+/** Returns the ids of the cohorts that filters name, with those of the project's test accounts and of actions. */
+export function namedCohorts(
+  content: Filtered,
+  testAccounts: unknown,
+  actions: ReadonlyMap<number, readonly ActionStep[]>,
+): number[] {
+  const ids = documentsOf(content).flatMap((document) => {
+    try {
+      const common = { testAccounts: readFilters(testAccounts ?? []), actions };
+      return functionCohorts(readFunctionFilters(document), common);
     } catch {
       return [];
     }
@@ -332,7 +364,32 @@ class Compilation {
       hogql.set(text, await this.#parser.expression(text));
     }
     const moment = { now, timezone };
-    return functionFilterExpression(filters, { moment, scope: 'realtime', hogql, testAccounts, actions });
+    const inCohort = this.#inCohort();
+    return functionFilterExpression(filters, {
+      ...{ moment, scope: 'realtime', hogql, testAccounts, actions, inCohort },
+    });
+  }
+
+  /** Puts cohorts into one filter. */
+  #inCohort(): (id: number) => Expr {
+    const { type, cohorts = [], timezone } = this.#source;
+    if (type === 'transformation' || this.#isSite) {
+      const why = this.#isSite
+        ? 'Functions that run in browsers do not know the person'
+        : 'Transformations run before an event has a person';
+      return () => {
+        throw new FilterError(`${why}, so their filters cannot name cohorts`, '', 'unsupported');
+      };
+    }
+    let inliner: CohortInliner | undefined;
+    return (id) => {
+      inliner ??= new CohortInliner(
+        new Cohorts(cohorts.map((one) => ({ ...one, filters: parseExactJson(one.filters) }))),
+        new Map(cohorts.map((one) => [one.id, one.name])),
+        timezone,
+      );
+      return inliner.expression(id);
+    };
   }
 
   /** Filters of functions that were written elsewhere may mean other things than events, which would never match here. */

@@ -1,6 +1,7 @@
 // Evaluates code that only looks at an event: filters, templates and keys of masking. It is called in threads.
 import type { Bytecode } from '../hog/bytecode/index.ts';
 import { type Limits, type Outcome, run } from '../hog/vm/index.ts';
+import { COHORT_TEST, cohortTest } from '../properties/index.ts';
 import type { Frame } from './rules/frame.ts';
 import type { Globals } from './rules/globals.ts';
 import type { MaskKey } from './rules/masking.ts';
@@ -72,7 +73,8 @@ export function matches(bytecode: Bytecode | null, globals: Globals, around: Sur
   if (!bytecode) {
     return { matched: false, error: 'Filters were not compiled correctly and so could not be executed' };
   }
-  const outcome = run(bytecode, { ...around, globals, limits: TEMPLATE_LIMITS });
+  const functions = { [COHORT_TEST]: cohortTest(around.now) };
+  const outcome = run(bytecode, { ...around, globals, functions, limits: TEMPLATE_LIMITS });
   if (outcome.status === 'finished') return { matched: outcome.result === true };
   return { matched: false, error: errorOf(outcome) };
 }

@@ -3,6 +3,7 @@ import { decompileExpression } from '../hog/bytecode/decompile.ts';
 import type { Bytecode } from '../hog/bytecode/index.ts';
 import { compileJavaScript, type JavaScriptOptions } from '../hog/javascript/index.ts';
 import { HogFailure } from '../hog/vm/index.ts';
+import { COHORT_TEST, cohortTest } from '../properties/index.ts';
 import { matches, type Surroundings, surroundingsIn } from './evaluate.ts';
 import type { Globals } from './rules/globals.ts';
 
@@ -56,6 +57,7 @@ export function filterOf(
       now: () => moment.now,
       random: () => moment.random(),
       limits,
+      functions: { [COHORT_TEST]: cohortTest(() => moment.now) },
       ...(clock ? { clock } : {}),
     });
     return (globals) => {

@@ -21,6 +21,8 @@ export interface ExpressionOptions {
   isBoolean?: (filter: PropertyFilter) => boolean;
   /** The parsed expressions of `hogql` filters by their text; see `hogqlSources`. */
   hogql?: ReadonlyMap<string, Expr>;
+  /** Whether the person of an event is in a cohort, for the scope `realtime`. */
+  inCohort?: (id: number) => Expr;
   /** The project's rules for cleaning paths, for `is_cleaned_path_exact`. */
   pathCleaning?: { regex: string; alias: string }[];
 }
@@ -138,14 +140,18 @@ function hogqlExpression(filter: PropertyFilter, options: ExpressionOptions): Ex
 
 function cohortExpression(filter: PropertyFilter, options: ExpressionOptions): Expr {
   const ids = cohortIds(filter.value);
+  const negated = filter.negation !== (filter.operator === 'not_in');
   if (options.scope === 'realtime') {
+    if (options.inCohort) {
+      const members = ids.map(options.inCohort);
+      return negated ? conjunction(members.map((one) => build.not(one))) : disjunction(members);
+    }
     throw new FilterError(
       `Can't use cohorts in real-time filters. Please inline the relevant expressions (cohort id=${ids.join(', ')}).`,
       '',
       'unsupported',
     );
   }
-  const negated = filter.negation !== (filter.operator === 'not_in');
   const person = build.field(options.scope === 'persons' ? 'id' : 'person_id');
   const tests = ids.map((id) =>
     build.compare(negated ? 'not in cohort' : 'in cohort', person, build.integer(id)),

@@ -1,9 +1,10 @@
 // Reads the `filters` document of functions and exports: events, actions, properties, test accounts.
 import { build, type Expr } from '../hog/ast/index.ts';
 import { type ActionStep, actionExpression } from './actions.ts';
+import { cohortIds } from './cohorts.ts';
 import { FilterError } from './errors.ts';
 import { type ExpressionOptions, filterExpression, hogqlSources } from './expression.ts';
-import type { FilterGroup } from './filter.ts';
+import type { FilterGroup, FilterNode } from './filter.ts';
 import { conjunction, disjunction, TRUE } from './nodes.ts';
 import { FilterBudget, readFilters, readFlag, storable } from './read.ts';
 
@@ -77,6 +78,19 @@ export const actionIds = (filters: FunctionFilters): number[] => [
   ...new Set(filters.entries.flatMap((entry) => (entry.type === 'actions' ? [entry.id as number] : []))),
 ];
 
+/** Returns the cohorts that the filters name, with those of the test accounts and the actions. */
+export function functionCohorts(
+  filters: FunctionFilters,
+  { testAccounts, actions }: Pick<FunctionFilterOptions, 'testAccounts' | 'actions'> = {},
+): number[] {
+  return [...new Set(groupsOf(filters, { testAccounts, actions }).flatMap(cohortsIn))];
+}
+
+function cohortsIn(node: FilterNode): number[] {
+  if (node.kind === 'group') return node.values.flatMap(cohortsIn);
+  return node.type === 'cohort' ? cohortIds(node.value) : [];
+}
+
 /**
  * Returns the texts of all `hogql` filters that must be parsed before the filters can be compiled. Includes those of
  * the test accounts and the actions.
@@ -85,7 +99,14 @@ export function functionHogqlSources(
   filters: FunctionFilters,
   { testAccounts, actions }: Pick<FunctionFilterOptions, 'testAccounts' | 'actions'> = {},
 ): string[] {
-  const groups = [
+  return [...new Set(groupsOf(filters, { testAccounts, actions }).flatMap(hogqlSources))];
+}
+
+function groupsOf(
+  filters: FunctionFilters,
+  { testAccounts, actions }: Pick<FunctionFilterOptions, 'testAccounts' | 'actions'>,
+): FilterGroup[] {
+  return [
     ...(filters.filterTestAccounts && testAccounts ? [testAccounts] : []),
     filters.properties,
     ...filters.entries.map((entry) => entry.properties),
@@ -93,7 +114,6 @@ export function functionHogqlSources(
       .flatMap((id) => actions?.get(id) ?? [])
       .flatMap((step) => step.properties ?? []),
   ];
-  return [...new Set(groups.flatMap(hogqlSources))];
 }
 
 /**

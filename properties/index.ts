@@ -1,4 +1,5 @@
 export { type ActionStep, actionExpression, checkStep, type TextMatching } from './actions.ts';
+export { COHORT_TEST, CohortInliner, cohortTest, INLINE_LIMITS } from './cohort-expression.ts';
 export { FilterError, type FilterErrorCode } from './errors.ts';
 export { type ExpressionOptions, filterExpression, hogqlFilters, hogqlSources } from './expression.ts';
 export type { FilterGroup, FilterNode, FilterType, FilterValue, PropertyFilter, Scalar } from './filter.ts';
@@ -19,6 +20,7 @@ export {
   type CohortMember,
   type CohortNeeds,
   Cohorts,
+  cohortsNamedBy,
   type MembershipFailure,
 } from './memberships.ts';
 export { NEGATIVE, OPERATORS, type Operator, operatorOf } from './operators.ts';

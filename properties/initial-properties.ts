@@ -15,6 +15,12 @@ const INITIAL: ReadonlyMap<string, string> = new Map([
   ...OF_CAMPAIGNS.map((name): [string, string] => [`$initial_${name}`, name]),
 ]);
 
+/** The property that stands for an `$initial_…` one, if there is one. */
+export const initialOf = (key: string): string[] => {
+  const base = INITIAL.get(key);
+  return base === undefined ? [] : [base];
+};
+
 /**
  * A property of a person, by what looks up those that they have. An `$initial_…` property that they do not have is that of
  * today. Undefined: there is none.

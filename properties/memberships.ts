@@ -28,11 +28,15 @@ export interface CohortNeeds {
   staticCohorts: readonly number[];
 }
 
-type Node =
-  | { kind: 'all' | 'any'; nodes: readonly Node[] }
-  | { kind: 'property'; key: string; test: Test; negation: boolean }
+/** The conditions of a cohort, as a tree. */
+export type CohortNode =
+  | { kind: 'all' | 'any'; nodes: readonly CohortNode[] }
+  | { kind: 'property'; key: string; test: Test; negation: boolean; filter: PropertyFilter }
   | { kind: 'cohort'; id: number; wanted: boolean }
-  | { kind: 'never' };
+  /** `document`: a condition that nobody can test. Without one, the cohort has no conditions. */
+  | { kind: 'never'; document?: unknown };
+
+type Node = CohortNode;
 
 interface Prepared {
   isStatic: boolean;
@@ -62,14 +66,15 @@ class Reading {
   #conditions = 0;
 
   node(document: unknown, depth: number, inOr: boolean): Node {
-    if (!isRecord(document) || depth > MOST_DEPTH) return NEVER;
+    if (!isRecord(document) || depth > MOST_DEPTH) return { kind: 'never', document };
     if (Array.isArray(document.values)) {
       const isOr = document.type === 'OR';
       const nodes = document.values.map((one) => this.node(one, depth + 1, isOr));
       return { kind: isOr ? 'any' : 'all', nodes };
     }
     this.#conditions += 1;
-    return this.#conditions > MOST_CONDITIONS ? NEVER : this.#condition(document, inOr);
+    const read = this.#conditions > MOST_CONDITIONS ? NEVER : this.#condition(document, inOr);
+    return read === NEVER ? { kind: 'never', document } : read;
   }
 
   #condition(document: Record<string, unknown>, inOr: boolean): Node {
@@ -94,7 +99,7 @@ class Reading {
       ...{ value: value as PropertyFilter['value'], negation, path: '' },
     } as PropertyFilter;
     this.properties.add(filter.key);
-    return { kind: 'property', key: filter.key, test: prepareTest(filter, 'flag'), negation };
+    return { kind: 'property', key: filter.key, test: prepareTest(filter, 'flag'), negation, filter };
   }
 }
 
@@ -112,6 +117,9 @@ function prepare({ isStatic, filters }: CohortDefinition): Prepared {
   };
 }
 
+/** Returns the cohorts that a cohort names. */
+export const cohortsNamedBy = (definition: CohortDefinition): readonly number[] => prepare(definition).asks;
+
 const hasConditions = (node: Node): boolean => ('nodes' in node ? node.nodes.some(hasConditions) : true);
 
 /** The cohorts of a project, ready to be asked. */
@@ -127,6 +135,12 @@ export class Cohorts {
   /** Whether a person is in a cohort. What was decided for the same person once is not decided again. */
   decide(id: number, person: CohortMember, moment: Moment): boolean | MembershipFailure {
     return this.failureOf(id) ?? this.#isMember(id, person, moment);
+  }
+
+  /** The conditions of a cohort. Null: it is static. Undefined: there is no such cohort. */
+  conditionsOf(id: number): CohortNode | null | undefined {
+    const cohort = this.#cohorts.get(id);
+    return cohort?.isStatic ? null : cohort?.root;
   }
 
   /** Why nobody's membership in a cohort can be decided. Undefined: it can be. */

@@ -3,6 +3,7 @@ import { stepsOf, versionsOf } from '../actions/reads/steps-of.ts';
 import type { ActivityDependencies } from '../activities/dependencies.ts';
 import { createActivities, createHeavyActivities } from '../activities/index.ts';
 import { knownCohorts } from '../cohorts/reads/known-cohorts.ts';
+import { cohortsToInline } from '../cohorts/reads/reached-cohorts.ts';
 import type { Config } from '../config.ts';
 import type { Address, Pool } from '../db/pool.ts';
 import type { Limits } from '../destinations/limits.ts';
@@ -130,6 +131,7 @@ export async function startWorker({
         functionDays: config.SLUICE_FUNCTION_DAYS,
         compiler: functionCompiler,
         actions: { steps: stepsOf, versions: versionsOf },
+        cohorts: cohortsToInline,
         keyring: tools.dependencies.keyring,
         logger,
         matcher,

@@ -17,6 +17,7 @@ import type { Queryable } from '../../db/pool.ts';
 import { isUuid } from '../../db/uuid.ts';
 import { exportsAsking } from '../../exports/rows/batch-exports.ts';
 import { flagsAsking } from '../../flags/rows/definitions.ts';
+import { functionsAsking } from '../../functions/rows/functions.ts';
 import { parseExactJson } from '../../values/exact-json.ts';
 import { actorOf } from '../actor.ts';
 import { clientSignal } from '../asker.ts';
@@ -204,7 +205,7 @@ export function cohortRoutes(app: App, deps: ApiDependencies): void {
 
 function addRoutes(app: App, deps: ApiDependencies): void {
   const { pool, config } = deps;
-  const commands: CohortCommandDependencies = { pool, flagsAsking, exportsAsking };
+  const commands: CohortCommandDependencies = { pool, flagsAsking, exportsAsking, functionsAsking };
   const find = findsCohort(pool);
   async function shown(projectId: number, rows: readonly CohortRow[]) {
     const ids = rows.filter((row) => row.is_static).map((row) => row.id);
@@ -341,12 +342,14 @@ function addRoutes(app: App, deps: ApiDependencies): void {
       preValidation: find,
       schema: {
         tags: TAGS,
-        summary: 'List the feature flags, the batch exports and the other cohorts that use a cohort',
+        summary:
+          'List the feature flags, the batch exports, the functions and the other cohorts that use a cohort',
         params: cohortParams,
         response: {
           200: z.object({
             feature_flags: z.array(user.extend({ key: z.string(), active: z.boolean() })),
             batch_exports: z.array(z.object({ id: z.uuid(), name: z.string(), paused: z.boolean() })),
+            functions: z.array(z.object({ id: z.uuid(), name: z.string(), enabled: z.boolean() })),
             cohorts: z.array(user),
           }),
         },
@@ -355,6 +358,7 @@ function addRoutes(app: App, deps: ApiDependencies): void {
     async ({ project, cohort: { id } }) => ({
       feature_flags: await flagsAsking(pool, project.id, id),
       batch_exports: await exportsAsking(pool, project.id, id),
+      functions: await functionsAsking(pool, project.id, id),
       cohorts: await cohortsAsking(pool, project.id, id),
     }),
   );

@@ -5,6 +5,7 @@ import { type CopyDependencies, copyFlag } from '../../flags/commands/copy.ts';
 import { copySchedule } from '../../flags/commands/copy-schedule.ts';
 import { flagsAsking } from '../../flags/rows/definitions.ts';
 import { findFlagByKey } from '../../flags/rows/flags.ts';
+import { functionsAsking } from '../../functions/rows/functions.ts';
 import { Refusal } from '../../refusals.ts';
 import { parseExactJson } from '../../values/exact-json.ts';
 import { narrow } from '../access.ts';
@@ -48,7 +49,8 @@ export function flagCopyRoutes(app: App, deps: ApiDependencies): void {
   const plans = planCommands(deps);
   const commands: CopyDependencies = {
     ...flagCommands(deps),
-    carryCohorts: (actor, way, ids) => carryCohorts({ pool, flagsAsking, exportsAsking }, actor, way, ids),
+    carryCohorts: (actor, way, ids) =>
+      carryCohorts({ pool, flagsAsking, exportsAsking, functionsAsking }, actor, way, ids),
   };
 
   app.post(

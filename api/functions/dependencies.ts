@@ -1,4 +1,5 @@
 import { stepsOf, versionsOf } from '../../actions/reads/steps-of.ts';
+import { cohortsToInline } from '../../cohorts/reads/reached-cohorts.ts';
 import type { Pool } from '../../db/pool.ts';
 import type { FunctionCommandDependencies } from '../../functions/commands/dependencies.ts';
 import type { ReplayDependencies } from '../../functions/commands/replay.ts';
@@ -30,6 +31,7 @@ export const functionRouteDependencies = (deps: ApiDependencies): FunctionRouteD
   egress: deps.egress,
   integrations: integrationsOf(deps),
   actions: { steps: stepsOf, versions: versionsOf },
+  cohorts: cohortsToInline,
   template: findTemplate,
   mostFunctions: deps.config.SLUICE_FUNCTIONS_PER_PROJECT,
   publicUrl: deps.config.SLUICE_PUBLIC_URL,

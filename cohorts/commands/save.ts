@@ -23,6 +23,12 @@ export interface CohortCommandDependencies {
   pool: Pool;
   /** Names the flags of a project that ask about a cohort. */
   flagsAsking(queryable: Queryable, projectId: number, cohortId: number): Promise<readonly { key: string }[]>;
+  /** Names the functions of a project whose filters name a cohort, directly or through others. */
+  functionsAsking(
+    queryable: Queryable,
+    projectId: number,
+    cohortId: number,
+  ): Promise<readonly { id: string; name: string; enabled: boolean }[]>;
   /** Names the batch exports of a project whose filters or columns name a cohort. */
   exportsAsking(
     queryable: Queryable,
@@ -164,7 +170,7 @@ export async function changeCohort(
   });
 }
 
-/** Refuses to delete a cohort that a flag, a batch export or another cohort asks about. */
+/** Refuses to delete a cohort that a flag, a batch export, an enabled function or another cohort asks about. */
 async function checkUse(
   deps: CohortCommandDependencies,
   client: Transaction,
@@ -184,6 +190,15 @@ async function checkUse(
     throw refuse.invalid(
       null,
       `Cannot delete this cohort because batch exports use it: ${named.join(', ')}.`,
+    );
+  }
+  const functions = await deps.functionsAsking(client, projectId, cohortId);
+  const enabled = functions.filter((one) => one.enabled);
+  if (enabled.length > 0) {
+    const named = enabled.slice(0, 5).map(({ id, name }) => `"${name}" (${id})`);
+    throw refuse.invalid(
+      null,
+      `Cannot delete this cohort because enabled functions use it: ${named.join(', ')}.`,
     );
   }
   const asking = await cohortsAsking(client, projectId, cohortId);

@@ -39,6 +39,33 @@ export async function readCohortDefinitionsAt(
   return rows;
 }
 
+/** Reads some cohorts of a project that are not deleted, with their versions. */
+export async function listSources(
+  queryable: Queryable,
+  projectId: number,
+  ids: readonly number[],
+): Promise<(CohortDefinitionRow & { version: number })[]> {
+  const { rows } = await queryable.query(
+    `select id, name, is_static, filters::text as filters, version from cohorts
+     where project_id = $1 and id = any($2::int[]) and not deleted order by id`,
+    [projectId, ids],
+  );
+  return rows;
+}
+
+/** Finds the versions of some cohorts of a project that are not deleted. */
+export async function listCohortVersions(
+  queryable: Queryable,
+  projectId: number,
+  ids: readonly number[],
+): Promise<{ id: number; version: number }[]> {
+  const { rows } = await queryable.query(
+    'select id, version from cohorts where project_id = $1 and id = any($2::int[]) and not deleted',
+    [projectId, ids],
+  );
+  return rows;
+}
+
 /** Finds which of these cohorts a project has. They stay until the transaction ends. */
 export async function knownCohorts(
   queryable: Transaction,

@@ -19,6 +19,7 @@ import { revive } from '../rows/states.ts';
 import { checkPolicy, storedPolicy } from '../rules/policy.ts';
 import { CONTENT, otherFields, sourceOf } from '../rules/source.ts';
 import { WATCHER } from '../rules/watcher.ts';
+import { holdCohorts } from '../surroundings.ts';
 import { auditFunction, functionChanges } from './audit.ts';
 import { placeOf } from './create.ts';
 import type { FunctionCommandDependencies } from './dependencies.ts';
@@ -150,7 +151,7 @@ export const draftWaits = () =>
 /** Stores a change that was prepared, and writes it down. The transaction holds the lock on the function. */
 export async function storeChange(
   client: Transaction,
-  { keyring }: Pick<FunctionCommandDependencies, 'keyring'>,
+  deps: Pick<FunctionCommandDependencies, 'keyring' | 'cohorts'>,
   actor: Actor,
   before: FunctionRow,
   input: FunctionInput,
@@ -164,6 +165,7 @@ export async function storeChange(
   if (enabled && !before.enabled && (await findDraft(client, key))) throw draftWaits();
   if (enabled && (enables || prepared.transpiled))
     await requireSiteRoom(client, key, prepared.transpiled ?? before.transpiled);
+  if (!input.deleted) await holdCohorts(client, deps, before.project_id, prepared.compiled_from);
   const order = await placeOf(client, key, before.type, {
     order: input.execution_order === undefined ? null : input.execution_order,
     moves: returns || (enables && input.execution_order === undefined),
@@ -182,13 +184,13 @@ export async function storeChange(
     ...(isMoved ? { execution_order: order } : {}),
     ...(input.deleted === undefined ? {} : { deleted_at: input.deleted ? new Date().toISOString() : null }),
   };
-  const { isOther, secretsReplaced } = await compareContent(keyring, before, prepared);
+  const { isOther, secretsReplaced } = await compareContent(deps.keyring, before, prepared);
   if (isOther || secretsReplaced) patch.version = before.version + 1;
   await updateFunction(client, key, patch);
   // Whoever saves a function that was disabled because of its cost gets it back, on probation.
   if (enabled) await revive(client, key, WATCHER);
   const after = (await findFunction(client, key, { deleted: true })) as ShownFunctionRow;
-  if (patch.version !== undefined) await recordRevision(client, keyring, actor, before, after);
+  if (patch.version !== undefined) await recordRevision(client, deps.keyring, actor, before, after);
   const detail = functionChanges(before, after, secretsReplaced);
   const activity = input.deleted === true && !before.deleted_at ? 'deleted' : 'updated';
   if (detail.changes.length > 0) await auditFunction(client, actor, key, activity, detail);

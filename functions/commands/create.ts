@@ -18,6 +18,7 @@ import { LAST_ORDER, MOST_TRANSFORMATIONS } from '../rules/limits.ts';
 import { defaultOnError } from '../rules/on-error.ts';
 import { checkPolicy, storedPolicy } from '../rules/policy.ts';
 import { type FunctionTypeName, typeOf } from '../rules/types.ts';
+import { holdCohorts } from '../surroundings.ts';
 import type { Template } from '../templates/template.ts';
 import { auditFunction } from './audit.ts';
 import type { FunctionCommandDependencies } from './dependencies.ts';
@@ -49,6 +50,7 @@ export async function createFunction(
       );
     }
     if (enabled) await requireSiteRoom(client, key, prepared.transpiled);
+    await holdCohorts(client, deps, projectId, prepared.compiled_from);
     const order = input.execution_order ?? null;
     await insertFunction(client, {
       ...prepared,

@@ -75,7 +75,7 @@ export type ContentFields = Pick<
 
 export type PrepareDependencies = Pick<
   FunctionCommandDependencies,
-  'pool' | 'compiler' | 'compiling' | 'keyring' | 'actions'
+  'pool' | 'compiler' | 'compiling' | 'keyring' | 'actions' | 'cohorts'
 >;
 
 /** Returns what a new function with a template does where its user says nothing. */

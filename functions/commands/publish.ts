@@ -12,6 +12,7 @@ import {
   updateFunction,
 } from '../rows/functions.ts';
 import { checkToken, makeToken, type Previewed, TOKEN_MINUTES } from '../rules/publish-token.ts';
+import { holdCohorts } from '../surroundings.ts';
 import { auditFunction, functionChanges } from './audit.ts';
 import { MOST_TRIES, RETRY_SECONDS, stale, tooManyTries } from './change.ts';
 import type { FunctionCommandDependencies } from './dependencies.ts';
@@ -125,15 +126,17 @@ function prepare(
 
 async function store(
   client: Transaction,
-  { keyring }: Pick<FunctionCommandDependencies, 'keyring'>,
+  deps: Pick<FunctionCommandDependencies, 'keyring' | 'cohorts'>,
   actor: Actor,
   { row: before }: ReadDraft,
   prepared: Partial<FunctionFields>,
 ): Promise<ShownFunctionRow> {
   const key = { projectId: before.project_id, functionId: before.id };
+  const { keyring } = deps;
   const { isOther, secretsReplaced } = await compareContent(keyring, before, prepared);
   const isNew = isOther || secretsReplaced;
   if (before.enabled) await requireSiteRoom(client, key, prepared.transpiled);
+  await holdCohorts(client, deps, before.project_id, prepared.compiled_from);
   await updateFunction(client, key, { ...prepared, ...(isNew ? { version: before.version + 1 } : {}) });
   await deleteDraft(client, key);
   const after = (await findFunction(client, key)) as ShownFunctionRow;

@@ -66,7 +66,7 @@ export interface FunctionTrace {
 }
 
 export interface TraceDependencies
-  extends Pick<FunctionCommandDependencies, 'pool' | 'compiler' | 'actions'> {
+  extends Pick<FunctionCommandDependencies, 'pool' | 'compiler' | 'actions' | 'cohorts'> {
   runner: Runner;
   read: Read;
   /** The address under which users see Sluice. */
@@ -181,9 +181,9 @@ class Tracing {
   }
 
   async #compiled(filters: Record<string, unknown>): Promise<FunctionFilters | { error: string }> {
-    const { pool, compiler, actions } = this.#deps;
+    const { compiler } = this.#deps;
     const content = { filters, mappings: null };
-    const { surroundings } = await surroundingsOf({ pool, actions }, this.#project.id, content);
+    const { surroundings } = await surroundingsOf(this.#deps, this.#project.id, content);
     try {
       const compiled = await compiler.compile(
         this.#project.id,

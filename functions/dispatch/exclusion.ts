@@ -3,6 +3,7 @@
 import type { Constant, Expr } from '../../hog/ast/index.ts';
 import { decompileExpression } from '../../hog/bytecode/decompile.ts';
 import type { Bytecode } from '../../hog/bytecode/index.ts';
+import { COHORT_TEST } from '../../properties/index.ts';
 
 /** An event before it is stored, with texts that are stored as they are. */
 export interface Glance {
@@ -143,7 +144,11 @@ const GLOBALS = new Set([
   ELEMENTS.slice(1),
 ]);
 const SAFE_COMPARISONS = new Set(['==', '!=', 'in', 'not in', 'like', 'ilike', 'not like', 'not ilike']);
-const SAFE_CALLS = new Set(['toString', 'ifNull', 'lower', 'upper']);
+const SAFE_CALLS = new Set(['toString', 'ifNull', 'lower', 'upper', COHORT_TEST]);
+
+/** The names of the properties of a person can always be listed. */
+const isPersonProperties = (node: Expr | undefined): boolean =>
+  node?.kind === 'field' && node.chain.length === 2 && node.chain.join('.') === 'person.properties';
 
 /** Answers whether an expression cannot fail, whatever the event is. */
 function isSafe(node: Expr): boolean {
@@ -162,6 +167,7 @@ function isSafe(node: Expr): boolean {
     case 'compare':
       return SAFE_COMPARISONS.has(node.op) && isSafe(node.left) && isSafe(node.right);
     case 'call':
+      if (node.name === 'keys') return node.args.length === 1 && isPersonProperties(node.args[0]);
       return SAFE_CALLS.has(node.name) && node.args.every(isSafe);
     default:
       return false;

@@ -57,6 +57,8 @@ export interface Origins {
   testAccounts: unknown;
   /** The actions that the filters name and that exist. */
   actions: [id: number, version: number][];
+  /** The cohorts that the filters name, directly or through others. Absent: none. */
+  cohorts?: { id: number; version: number }[];
 }
 
 /** A function with who made it, and with its draft. */
@@ -380,6 +382,21 @@ export async function pageDependent(
     [after?.projectId ?? null, after?.functionId ?? null, limit],
   );
   return rows.map(({ row_version: rowVersion, ...row }) => ({ row, rowVersion }));
+}
+
+/** Lists the functions of a project whose filters name a cohort, directly or through others. */
+export async function functionsAsking(
+  queryable: Queryable,
+  projectId: number,
+  cohortId: number,
+): Promise<{ id: string; name: string; enabled: boolean }[]> {
+  const { rows } = await queryable.query(
+    `select id, coalesce(name, '') as name, enabled from functions
+     where project_id = $1 and deleted_at is null and compiled_from is not null
+       and compiled_from::jsonb -> 'cohorts' @> $2::jsonb order by name, id`,
+    [projectId, JSON.stringify([{ id: cohortId }])],
+  );
+  return rows;
 }
 
 /** Stores the result of another compilation, unless somebody has changed the function meanwhile. It is no change by a user. */

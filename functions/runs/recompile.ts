@@ -8,13 +8,12 @@ import { type FunctionCompiler, FunctionCompilerBusyError } from '../compiler.ts
 import { openInputs } from '../reads/secrets.ts';
 import { keyOf, pageDependent, storeCompiled, type VersionedFunction } from '../rows/functions.ts';
 import { FunctionError } from '../rules/definition.ts';
-import { type Actions, isOutOfDate, surroundingsOf } from '../surroundings.ts';
+import { type Elsewhere, isOutOfDate, surroundingsOf } from '../surroundings.ts';
 
 /** What the runs of functions and their upkeep need. */
-export interface FunctionRunDependencies {
+export interface FunctionRunDependencies extends Elsewhere {
   pool: Pool;
   compiler: FunctionCompiler;
-  actions: Actions;
   keyring: Keyring | undefined;
   logger: Pick<Logger, 'warn' | 'info'>;
 }
@@ -23,7 +22,7 @@ const PAGE = 100;
 const AFTER_BUSY = 1_000;
 
 /**
- * Compiles functions again whose filters name an action or the project's test accounts, when these have changed. Where
+ * Compiles functions again whose filters name an action, a cohort or the project's test accounts, when these have changed. Where
  * that fails, the last version goes on, and the function says why.
  */
 export async function recompileFunctions(

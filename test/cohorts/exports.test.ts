@@ -59,6 +59,7 @@ test('a cohort that an export uses cannot be deleted', async () => {
   for (const id of [one, two, three]) {
     expect((await api.request(anna, 'GET', `${url(id)}used_by/`)).json()).toEqual({
       ...{ feature_flags: [], cohorts: [] },
+      functions: [],
       batch_exports: [{ id: body.id, name: 'Lake', paused: false }],
     });
     const refused = await api.request(anna, 'PATCH', url(id), { deleted: true });

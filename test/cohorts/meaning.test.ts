@@ -1,9 +1,12 @@
-// A cohort that is not static has the same members wherever somebody asks: in flags, in queries, in counts, in lists and in exports.
+// A cohort that is not static has the same members wherever somebody asks: in flags, in queries, in counts, in
+// lists, in exports and in filters of functions.
 import { beforeAll, expect, test } from '@jest/globals';
 import { noteMembersChanged } from '../../cohorts/rows/counting.ts';
 import { countCohorts } from '../../cohorts/runs/count-members.ts';
 import { ensureEventPartitions } from '../../db/event-partitions.ts';
 import { transaction } from '../../db/pool.ts';
+import { filterOf, Moment } from '../../functions/filter.ts';
+import { filterGlobalsOf } from '../../functions/rules/globals.ts';
 import { build } from '../../hog/ast/index.ts';
 import { createSchema, printStatement, selection } from '../../hog/sql/index.ts';
 import { dice, type RandomUser, randomCohorts, randomUser } from '../flags/agreement/random.ts';
@@ -22,6 +25,8 @@ const PERSONS = 10_000;
 /** How many persons ask for their flags. Each of them is in all other comparisons. */
 const ASKING = rounds(400, PERSONS);
 const work = { signal: new AbortController().signal, beat: () => {} };
+/** The persons as they were stored. */
+let people: { id: string; distinct_id: string; properties: Record<string, unknown> }[] = [];
 /** The id of each cohort, and of the persons. */
 const cohorts: number[] = [];
 const idOf = (number: number) => `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
@@ -46,6 +51,7 @@ beforeAll(async () => {
       properties: propertiesOf(randomUser(roll, number), number),
     },
   }));
+  people = JSON.parse(JSON.stringify(persons));
   await api.pool.query(
     `with given as (select * from json_to_recordset($2) as g (id uuid, distinct_id text, properties jsonb)),
      known as (
@@ -123,13 +129,40 @@ async function byExport(cohortId: number): Promise<string[]> {
   return rows.map((row) => String(row.person_id)).sort();
 }
 
-test('flags, queries, counts, lists and exports agree about every person', async () => {
+/** For whom a function with a filter on the cohort runs. Undefined: the cohort leads to a static one, and is refused. */
+async function byFunction(cohortId: number): Promise<string[] | undefined> {
+  const filters = { properties: [{ type: 'cohort', key: 'id', operator: 'in', value: cohortId }] };
+  const answer = await api.request(tenant, 'POST', `/api/projects/${tenant.projectId}/hog_functions/`, {
+    ...{ hog: 'return 1', enabled: true, filters },
+  });
+  if (answer.statusCode === 400) {
+    expect(answer.json().detail).toMatch(/static, and functions cannot look up who is listed/);
+    return undefined;
+  }
+  const moment = new Moment();
+  moment.set(Date.now(), () => 1);
+  const filter = filterOf(answer.json().filters.bytecode, moment);
+  const facts = { uuid: '', event: 'seen', properties: {}, timestamp: '', elements_chain: '' };
+  return people.flatMap(({ id, distinct_id, properties }) => {
+    const { matched, error } = filter(filterGlobalsOf({ ...facts, distinct_id }, { id, properties }, []));
+    expect(error).toBeUndefined();
+    return matched ? [id] : [];
+  });
+}
+
+test('flags, queries, counts, lists, exports and functions agree about every person', async () => {
   const before = await api.request(tenant, 'GET', `/api/projects/${tenant.projectId}/cohorts/${cohorts[0]}/`);
   expect(before.json()).toMatchObject({ count: null, is_calculating: true, last_calculation: null });
   expect(await countCohorts(api.pool, work, UNHURRIED)).toBe(cohorts.length);
   const members = new Map<string, Set<string>>();
+  let inFunctions = 0;
   for (const cohortId of cohorts) {
     const queried = await byQuery(cohortId);
+    const ran = await byFunction(cohortId);
+    if (ran) {
+      inFunctions += 1;
+      expect([cohortId, ran]).toEqual([cohortId, queried]);
+    }
     members.set(String(cohortId), new Set(queried));
     expect(await byExport(cohortId)).toEqual(queried);
     const shown = await api.request(tenant, 'GET', `/api/projects/${tenant.projectId}/cohorts/${cohortId}/`);
@@ -142,6 +175,7 @@ test('flags, queries, counts, lists and exports agree about every person', async
     expect(listed.count).toBe(queried.length);
     expect(listed.results.map(({ id }: { id: string }) => id)).toEqual(queried.slice(0, 100));
   }
+  expect(inFunctions).toBeGreaterThan(cohorts.length / 3);
   // Some have nobody and some everybody, and most have a part of the people.
   const sizes = [...members.values()].map((one) => one.size);
   expect(sizes.filter((size) => size > 0 && size < PERSONS).length).toBeGreaterThan(cohorts.length / 2);

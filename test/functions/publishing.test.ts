@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { stepsOf, versionsOf } from '../../actions/reads/steps-of.ts';
+import { cohortsToInline } from '../../cohorts/reads/reached-cohorts.ts';
 import { makeToken } from '../../functions/rules/publish-token.ts';
 import { recompileFunctions } from '../../functions/runs/recompile.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
@@ -161,6 +162,7 @@ describe('publishing', () => {
     const deps = {
       ...{ pool: api.pool, compiler: api.functionCompiler, keyring: api.keyring },
       actions: { steps: stepsOf, versions: versionsOf },
+      cohorts: cohortsToInline,
       logger: { warn: () => undefined, info: () => undefined },
     };
     const work = { signal: new AbortController().signal, beat: () => undefined };

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { stepsOf, versionsOf } from '../../actions/reads/steps-of.ts';
+import { cohortsToInline } from '../../cohorts/reads/reached-cohorts.ts';
 import { type FunctionRunDependencies, recompileFunctions } from '../../functions/runs/recompile.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 
@@ -15,6 +16,7 @@ const deps = (): FunctionRunDependencies => ({
   pool: api.pool,
   compiler: api.functionCompiler,
   actions: { steps: stepsOf, versions: versionsOf },
+  cohorts: cohortsToInline,
   keyring: api.keyring,
   logger: { warn: () => undefined, info: () => undefined },
 });
@@ -82,9 +84,7 @@ describe('functions whose filters name something', () => {
     expect(await recompile()).toBeGreaterThan(0);
     const broken = await shown(id);
     expect(broken.filters.bytecode).toContain('%@c.com%');
-    expect(broken.compile_error).toMatch(
-      /^Invalid filter configuration: Can't use cohorts in real-time filters/,
-    );
+    expect(broken.compile_error).toMatch(/^Invalid filter configuration: Cohort 5 does not exist/);
     expect(await recompile()).toBe(0);
     await send('PATCH', '', { test_account_filters: accounts('@d.com') });
     await recompile();

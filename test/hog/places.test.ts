@@ -31,6 +31,7 @@ test.each([
   ['an index', 'let a := [1]\nlet i := 0\nreturn concat(a[i], a[1])', '3:15'],
   ['an assignment', 'let a := [1]\nfor (let i := 0; i < 3; i := i + 1) {\n  a[i] := 1\n}', '3:3'],
   ['a function of the program', 'fun f(a) {\n  return [1][a]\n}\nlet b := f(1)\nlet c := f(0)', '2:10'],
+  ['inside of a function of the language', 'let a := 1\nreturn arrayMap(a, [1])', '2:8'],
   ['what comes after a function', 'fun f(a) {\n  return a\n}\nlet c := [f(1)][f(0)]', '4:10'],
   ['a lambda', 'let f := x -> [x][x]\nprint(f(1))\nreturn arrayMap(f, [1, 0])', '1:15'],
   ['a call of what is no function', 'let a := 1\nlet b := [2]\na(b)', '3:1'],

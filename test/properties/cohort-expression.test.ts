@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { exclusionOf } from '../../functions/dispatch/exclusion.ts';
 import { matches, surroundingsIn } from '../../functions/evaluate.ts';
-import { filterOf, Moment } from '../../functions/filter.ts';
+import { filterOf, isJavaScript, Moment } from '../../functions/filter.ts';
 import { filterGlobalsOf } from '../../functions/rules/globals.ts';
 import { compileBytecode } from '../../hog/bytecode/index.ts';
 import {
@@ -60,6 +60,7 @@ describe('filters and flags agree', () => {
       moment.set(NOW, () => 1);
       const filters = definitions.map(({ id }) => {
         const code = codeOf(cohorts, id, timezone);
+        expect(isJavaScript(code)).toBe(true);
         return { id, code, filter: filterOf(code, moment), members: 0 };
       });
       const persons = rounds(2_500, 10_000);

@@ -67,6 +67,7 @@ export class CohortInliner {
       const why = 'is static, and functions cannot look up who is listed in a cohort';
       throw problem(`${why}. Use a cohort with conditions on properties of persons`, 'unsupported');
     }
+    this.#count(id, 0);
     return this.#node(root, id, [...outer, id]);
   }
 
@@ -92,20 +93,25 @@ export class CohortInliner {
     const { key, operator, value, negation } = filter;
     if (operator === 'is_cleaned_path_exact') throw this.#refused(id, { key, operator });
     const json = JSON.stringify(value);
-    this.#conditions += 1;
-    this.#characters += json.length + key.length;
-    if (this.#conditions > INLINE_LIMITS.conditions || this.#characters > INLINE_LIMITS.characters) {
-      throw new FilterError(
-        `The ${this.#name(id)} is too large: the cohorts of a filter have ${INLINE_LIMITS.conditions} conditions and ` +
-          `${INLINE_LIMITS.characters} characters at most. Use a smaller cohort, or a property that says who is in it`,
-      );
-    }
+    this.#count(id, json.length + key.length);
     const test = build.call(
       COHORT_TEST,
       ...[operator, json, this.#timezone].map((one) => build.constant(one)),
       ...propertyOf(key),
     );
     return negation ? build.not(test) : test;
+  }
+
+  /** Counts a condition or a cohort. */
+  #count(id: number, characters: number): void {
+    this.#conditions += 1;
+    this.#characters += characters;
+    if (this.#conditions > INLINE_LIMITS.conditions || this.#characters > INLINE_LIMITS.characters) {
+      throw new FilterError(
+        `The ${this.#name(id)} is too large: the cohorts of a filter have ${INLINE_LIMITS.conditions} conditions and ` +
+          `${INLINE_LIMITS.characters} characters at most. Use a smaller cohort, or a property that says who is in it`,
+      );
+    }
   }
 
   #refused(id: number, document: Record<string, unknown> | null): FilterError {

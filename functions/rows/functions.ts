@@ -393,8 +393,9 @@ export async function functionsAsking(
   const { rows } = await queryable.query(
     `select id, coalesce(name, '') as name, enabled from functions
      where project_id = $1 and deleted_at is null and compiled_from is not null
-       and compiled_from::jsonb -> 'cohorts' @> $2::jsonb order by name, id`,
-    [projectId, JSON.stringify([{ id: cohortId }])],
+       and exists (select from json_array_elements(coalesce(compiled_from -> 'cohorts', '[]')) c
+         where (c ->> 'id')::bigint = $2) order by name, id`,
+    [projectId, cohortId],
   );
   return rows;
 }

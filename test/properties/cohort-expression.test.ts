@@ -177,6 +177,7 @@ describe('what cannot be inlined is refused', () => {
   test('cohorts that name each other twice do not grow without bound', () => {
     const doubling = Array.from({ length: 18 }, (_, id) => of(id, cohort(id + 1), cohort(id + 1)));
     expect(refusal([...doubling, of(18, condition('x'))], 0)).toMatch(/too large/);
+    expect(refusal([...doubling, of(18)], 0)).toMatch(/too large/);
     expect(refusal([of(1, condition('x'))])).toBeNull();
   });
 });

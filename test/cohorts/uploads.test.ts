@@ -178,6 +178,7 @@ test('a cohort tells who uses it', async () => {
   expect(used.json()).toEqual({
     feature_flags: [{ id: flag.json().id, key: 'uses', name: '', active: true }],
     batch_exports: [],
+    functions: [],
     cohorts: [{ id: outer, name: 'Outer' }],
   });
   expect((await api.request(anna, 'GET', url(`${outer}/used_by/`))).json()).toEqual({

@@ -367,8 +367,7 @@ describe('filters', () => {
 
   test('that cannot be compiled are refused only for a function that runs', async () => {
     const filters = { properties: [{ key: 'id', type: 'cohort', value: 5 }] };
-    const message =
-      "Can't use cohorts in real-time filters. Please inline the relevant expressions (cohort id=5).";
+    const message = 'Cohort 5 does not exist in this project, or was deleted';
     const stored = await made({ hog: 'return 1', filters });
     expect(stored.filters).toEqual({ ...filters, bytecode: null, bytecode_error: message });
     const refused = { attr: 'filters', detail: `Invalid filter configuration: ${message}` };

@@ -114,7 +114,7 @@ test('filters choose what the list would show, and nothing is deleted by mistake
   expect(off.deleted.map((one: { key: string }) => one.key)).toEqual(['old-off']);
   for (const body of [
     ...[{}, { ids: [1], filters: { search: 'x' } }, { filters: {} }, { filters: { serach: 'old' } }],
-    ...[{ ids: [] }, { ids: ['x'] }],
+    ...[{ ids: [] }, { ids: ['x'] }, { filters: { active: 'true', serach: 'nothing' } }],
   ]) {
     expect([(await remove(body)).statusCode, body]).toEqual([400, body]);
   }

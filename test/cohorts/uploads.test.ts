@@ -184,6 +184,7 @@ test('a cohort tells who uses it', async () => {
   expect((await api.request(anna, 'GET', url(`${outer}/used_by/`))).json()).toEqual({
     feature_flags: [],
     batch_exports: [],
+    functions: [],
     cohorts: [],
   });
 });

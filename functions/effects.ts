@@ -1,5 +1,6 @@
 // What programs ask of the world: requests.
 import type { Egress } from '../egress/egress.ts';
+import { nestsDeeper } from '../values/nesting.ts';
 import type { InvocationLog } from './rules/logs.ts';
 import { answerTo, type MockedAnswer } from './rules/mocks.ts';
 import type { Redact } from './rules/redact.ts';
@@ -149,8 +150,12 @@ function askedOf([url, options]: readonly unknown[]): Asked {
   return { method, request: { url: String(url), headers, body: text }, signing: signingOf(given) };
 }
 
+/** How deep an answer may nest, like an event. */
+const MAX_DEPTH = 200;
+
 /** Reads the body of an answer: as JSON if it is some, or else as text. */
 function answerOf(text: string): unknown {
+  if (nestsDeeper(text, MAX_DEPTH)) return text;
   try {
     return JSON.parse(text);
   } catch {

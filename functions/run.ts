@@ -113,10 +113,24 @@ export function work(job: RunJob, place?: HostOptions['place']): RunAnswer {
     case 'begin':
       return begin(job, place);
     case 'steps':
-      return job.items.map((item) => stepOf(job, item));
+      return stepsOf(job);
     case 'resume':
       return resumed(job);
   }
+}
+
+/** How long the steps of one job take together, in milliseconds, before the rest is left: others wait for the thread. */
+const JOB_MILLISECONDS = 100;
+
+/** Runs steps of the first items, at least of one. */
+function stepsOf(job: StepsJob): ItemStep[] {
+  const until = performance.now() + JOB_MILLISECONDS;
+  const steps: ItemStep[] = [];
+  for (const item of job.items) {
+    steps.push(stepOf(job, item));
+    if (performance.now() > until) break;
+  }
+  return steps;
 }
 
 /** What a step may use, and how its time is measured. */

@@ -34,7 +34,10 @@ export interface Runner {
   mask(projectId: number, job: Omit<MaskJob, 'kind'>, signal?: AbortSignal): Promise<MaskKey>;
   /** Answers for the first of the events, at least for one. */
   scan(projectId: number, job: Omit<ScanJob, 'kind'>, signal?: AbortSignal): Promise<Scanned[][]>;
-  /** Runs a step of each item. Items that other items of the same job could harm are run again alone. */
+  /**
+   * Runs a step of each of the first items, at least of one. Items that other items of the same job could harm are run again
+   * alone.
+   */
   steps(projectId: number, job: Omit<StepsJob, 'kind'>): Promise<(ItemStep | RunnerLimitError)[]>;
   close(): Promise<void>;
 }

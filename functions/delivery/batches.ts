@@ -1,5 +1,6 @@
 import type { Transaction } from '../../db/pool.ts';
 import { claimBatches, formBatches, nextBatchIn } from '../rows/delivery-batches.ts';
+import { type FoundEvent, LARGEST_SEEN } from '../rows/events.ts';
 import type { QueueRow } from '../rows/queue.ts';
 import type { BatchPolicy } from '../rules/policy.ts';
 import type { StoredEvent } from '../rules/stored-event.ts';
@@ -7,7 +8,7 @@ import type { StoredEvent } from '../rules/stored-event.ts';
 /** How many invocations a claim takes at most, all batches together. */
 const MOST_AT_ONCE = 5_000;
 /** About how much of events and persons a program gets at once, in characters. */
-const MOST_CHARACTERS = 4_000_000;
+const MOST_CHARACTERS = LARGEST_SEEN;
 
 export interface ClaimedBatches {
   /** One of each batch, which stands for the others. */
@@ -41,14 +42,25 @@ function representative(rows: readonly QueueRow[]): QueueRow {
 export const allOf = (row: QueueRow): QueueRow[] =>
   [row, ...(row.others ?? [])].sort((a, b) => a.seq - b.seq);
 
-const sizeOf = (event: StoredEvent | undefined): number =>
+/** The characters of an event and its person. */
+export const sizeOf = (event: StoredEvent | undefined): number =>
   event ? event.properties.length + event.person_properties.length : 0;
 
-/** The invocations of a batch whose events are too much for one program, in their order. The first one always stays. */
-export function beyondRoom(row: QueueRow, eventOf: (row: QueueRow) => StoredEvent | undefined): QueueRow[] {
+/**
+ * The invocations of a batch whose events are too much for one program, in their order. The first one always stays. Undefined:
+ * it is not known yet, because its events are still to be read.
+ */
+export function beyondRoom(
+  row: QueueRow,
+  eventOf: (row: QueueRow) => FoundEvent | undefined,
+): QueueRow[] | undefined {
   let characters = 0;
-  return allOf(row).filter((one, index) => {
-    characters += sizeOf(eventOf(one));
-    return index > 0 && one !== row && characters > MOST_CHARACTERS;
-  });
+  const beyond: QueueRow[] = [];
+  for (const [index, one] of allOf(row).entries()) {
+    const event = eventOf(one);
+    if (event?.unread === 'later' && (index === 0 || characters <= MOST_CHARACTERS)) return undefined;
+    characters += sizeOf(event);
+    if (index > 0 && one !== row && characters > MOST_CHARACTERS) beyond.push(one);
+  }
+  return beyond;
 }

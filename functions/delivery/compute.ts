@@ -100,6 +100,9 @@ export class Compute {
             if (step instanceof RunnerLimitError) asked[index]!.reject(step);
             else asked[index]!.resolve(step);
           }
+          // What has not had its turn stands at the end of those that wait for a thread.
+          const rest = asked.slice(steps.length);
+          if (rest.length > 0) this.#run({ projectId, runnable, inputs, asked: rest });
         },
         (error: Error) => {
           if (error instanceof RunnerBusyError) {

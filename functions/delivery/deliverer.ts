@@ -3,17 +3,18 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Pool } from '../../db/pool.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { keepBatchProgress, leaveBatch } from '../rows/delivery-batches.ts';
-import { findEventsAt } from '../rows/events.ts';
+import { type FoundEvent, findEventsAt, LARGEST_SEEN } from '../rows/events.ts';
 import { DISABLED } from '../rows/history.ts';
 import { type Governed, listGoverned } from '../rows/paces.ts';
 import { claim, keepProgress, listWaiting, type QueueRow } from '../rows/queue.ts';
 import { type DisabledFunction, degradedFunctions, disabledFunctions } from '../rows/states.ts';
 import type { StoredEvent } from '../rules/stored-event.ts';
 import { WATCHER } from '../rules/watcher.ts';
-import { allOf, beyondRoom } from './batches.ts';
+import { allOf, beyondRoom, sizeOf } from './batches.ts';
 import { type ContentDependencies, Contents, type NotRunnable, type Runnable } from './contents.ts';
 import { Delivery, type DeliveryDependencies, type Outcome } from './delivery.ts';
 import { GovernedClaims } from './governed.ts';
+import { PerProject } from './per-project.ts';
 import { Results } from './results.ts';
 
 export interface DelivererDependencies extends ContentDependencies, Omit<DeliveryDependencies, 'keep'> {
@@ -55,9 +56,18 @@ const OPEN = 30_000;
 const MOST_LINES = 20_000;
 const LINES_AT_ONCE = 50;
 const MOST_OF_ONE = 100;
+/** Which part a project may have of the places that others do not hold, however many functions it has. */
+const OF_A_PROJECT = 0.75;
 const AFTER_ERROR = 5_000;
-/** Results that are not written yet: at most so many for each place. */
+/** When invocations are tried again for which too much would have had to be read. */
+const AFTER_MUCH = 200;
+/** How much of events those of a project may have in progress, in characters, and all together. */
+const MOST_CHARACTERS = { ofProject: 32_000_000, ofAll: 128_000_000 };
+/** How many times events of a project are read at once. */
+const MOST_READS = 4;
+/** Results that are not written yet: at most so many for each place, and of one project a part of them. */
 const UNWRITTEN = 4;
+const UNWRITTEN_OF_A_PROJECT = 0.5;
 /** Claims follow each other at this distance at least, in milliseconds, so that each takes many. */
 const CLAIM_EVERY = 10;
 
@@ -80,10 +90,15 @@ export class Deliverer {
   /** Places that this claim may fill. */
   #reserved = 0;
   readonly #lines = new Map<string, Line>();
-  readonly #ofProject = new Map<number, number>();
+  /** Invocations in progress. */
+  readonly #inProgress = new PerProject();
+  /** The characters of their events. */
+  readonly #characters = new PerProject();
+  /** How many times events are being read. */
+  readonly #reading = new PerProject();
+  /** Results that are not written yet. */
+  readonly #unwritten = new PerProject();
   #degraded: ReadonlySet<string> = new Set();
-  #inFlight = 0;
-  #unwritten = 0;
   #nextLook = 0;
   #wake: (() => void) | undefined;
   #isAwake = false;
@@ -109,7 +124,7 @@ export class Deliverer {
     this.#stir();
     await this.#running;
     await this.#governing;
-    while (this.#inFlight + this.#unwritten > 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    while (this.inFlight + this.#unwritten.all > 0) await new Promise((resolve) => setTimeout(resolve, 10));
     await this.#results.idle();
   }
 
@@ -121,7 +136,7 @@ export class Deliverer {
   }
 
   get inFlight(): number {
-    return this.#inFlight;
+    return this.#inProgress.all;
   }
 
   #expect({ projectId, functionId }: { projectId: number; functionId: string }, at: number): Line {
@@ -160,7 +175,7 @@ export class Deliverer {
         this.#deps.logger.warn({ err: error }, 'invocations of functions could not be taken');
         await this.#rest(AFTER_ERROR / 5);
       }
-      if (!this.#isAwake && !this.#isClosing) await this.#rest(Math.max(1, this.#untilNext()));
+      if (!this.#isAwake && !this.#isClosing) await this.#rest(Math.max(CLAIM_EVERY, this.#untilNext()));
     }
   }
 
@@ -168,7 +183,7 @@ export class Deliverer {
   #untilNext(): number {
     const now = Date.now();
     let next = this.#nextLook;
-    if (this.#inFlight < this.#options.places) {
+    if (this.inFlight < this.#options.places) {
       for (const line of this.#lines.values()) {
         if (line.dueAt < next && this.#mayBeClaimed(line)) next = line.dueAt;
       }
@@ -298,13 +313,22 @@ export class Deliverer {
     return !governed || (!governed.paused && !this.#governing);
   }
 
-  /** Divides the free places: a function gets at most half of what is free, and the one with the fewest comes first. */
+  /**
+   * Divides the free places. A project gets at most a part of what others leave, a function half of what its project has
+   * left, and those of projects with the fewest come first.
+   */
   #shares(): Share[] {
     const now = Date.now();
-    let free = this.#options.places - this.#inFlight - this.#reserved;
-    if (free <= 0 || this.#unwritten > this.#options.places * UNWRITTEN) return [];
+    let free = this.#options.places - this.inFlight - this.#reserved;
+    const mostUnwritten = this.#options.places * UNWRITTEN;
+    if (free <= 0 || this.#unwritten.all > mostUnwritten) return [];
+    const hasRoom = ({ projectId }: Line) =>
+      this.#unwritten.of(projectId) <= mostUnwritten * UNWRITTEN_OF_A_PROJECT &&
+      this.#reading.of(projectId) < MOST_READS &&
+      this.#characters.of(projectId) <= MOST_CHARACTERS.ofProject &&
+      (this.#characters.all <= MOST_CHARACTERS.ofAll || this.#characters.of(projectId) === 0);
     const due = [...this.#lines.values()]
-      .filter((one) => one.dueAt <= now && this.#mayBeClaimed(one))
+      .filter((one) => one.dueAt <= now && this.#mayBeClaimed(one) && hasRoom(one))
       .sort(
         (a, b) =>
           this.#rank(a) - this.#rank(b) ||
@@ -314,11 +338,15 @@ export class Deliverer {
       )
       .slice(0, LINES_AT_ONCE);
     const shares: Share[] = [];
+    const given = new Map<number, number>();
     for (const line of due) {
+      const held = this.#held(line) + (given.get(line.projectId) ?? 0);
+      const room = (free + held) * OF_A_PROJECT - held;
       // What it holds already counts, so that nobody fills all places bit by bit.
-      const count = Math.min(this.#mostOf(line), Math.ceil((free - line.inFlight) / 2));
+      const count = Math.min(this.#mostOf(line), Math.ceil((room - line.inFlight) / 2));
       if (count <= 0) continue;
       shares.push({ line, count });
+      given.set(line.projectId, held + count - this.#held(line));
       free -= count;
     }
     return shares;
@@ -334,16 +362,13 @@ export class Deliverer {
   }
 
   #held({ projectId }: Line): number {
-    return this.#ofProject.get(projectId) ?? 0;
+    return this.#inProgress.of(projectId);
   }
 
   #count({ project_id: projectId, function_id: functionId }: QueueRow, by: 1 | -1): void {
-    this.#inFlight += by;
     const line = this.#lines.get(functionId);
     if (line) line.inFlight += by;
-    const held = (this.#ofProject.get(projectId) ?? 0) + by;
-    if (held === 0) this.#ofProject.delete(projectId);
-    else this.#ofProject.set(projectId, held);
+    this.#inProgress.add(projectId, by);
   }
 
   async #deliver(
@@ -351,9 +376,11 @@ export class Deliverer {
     lease: string,
     { isGoverned = false, startsAt = [] }: { isGoverned?: boolean; startsAt?: readonly number[] },
   ): Promise<void> {
-    let events = new Map<string, StoredEvent>();
+    let events = new Map<string, FoundEvent>();
     let contents: Found[];
     let disabled: ReadonlyMap<string, DisabledFunction>;
+    const projects = [...new Set(rows.map((row) => row.project_id))];
+    for (const projectId of projects) this.#reading.add(projectId, 1);
     try {
       const stored = rows.flatMap(allOf).filter((row) => row.event_uuid !== null);
       const keys = stored.map((row) => ({
@@ -367,7 +394,7 @@ export class Deliverer {
             ...{ projectId: row.project_id, functionId: row.function_id, version: row.version },
           })),
         ),
-        disabledFunctions(this.#deps.pool, [...new Set(rows.map((row) => row.project_id))], WATCHER),
+        disabledFunctions(this.#deps.pool, projects, WATCHER),
       ]);
       contents = known;
       disabled = stopped;
@@ -376,6 +403,8 @@ export class Deliverer {
       this.#deps.logger.warn({ err: error }, 'invocations of functions could not be prepared');
       for (const row of rows) void this.#finish(row, lease, postponed(row, AFTER_ERROR));
       return;
+    } finally {
+      for (const projectId of projects) this.#reading.add(projectId, -1);
     }
     for (const [index, row] of rows.entries()) {
       const stopped = disabled.get(row.function_id);
@@ -407,24 +436,31 @@ export class Deliverer {
     row: QueueRow,
     lease: string,
     found: Found,
-    eventOf: (row: QueueRow) => StoredEvent | undefined,
+    eventOf: (row: QueueRow) => FoundEvent | undefined,
     startsAt: number | undefined,
   ): Promise<void> {
     try {
-      const isOver = (one: QueueRow) => one.event_uuid !== null && eventOf(one) === undefined;
+      const overOf = (one: QueueRow) => withoutEvent(one, eventOf(one));
       const tooMany = beyondRoom(row, eventOf);
+      if (!tooMany) {
+        await this.#finish(row, lease, postponed(row, AFTER_MUCH));
+        return;
+      }
       if (tooMany.length > 0) {
         const seqs = tooMany.map(({ seq }) => seq);
         await leaveBatch(this.#deps.pool, seqs, lease);
       }
       const left = allOf(row).filter((one) => !tooMany.includes(one));
-      const alive = left.filter((one) => !isOver(one));
+      const alive = left.filter((one) => !overOf(one));
       const first = alive.includes(row) ? row : alive[0];
+      for (const one of left) {
+        const over = overOf(one);
+        if (over && (first || one !== row)) void this.#results.add(one, lease, over);
+      }
       if (!first) {
-        await this.#finish(row, lease, ended('cancelled', DELETED));
+        await this.#finish({ ...row, others: [] }, lease, overOf(row) as Outcome);
         return;
       }
-      for (const one of left.filter(isOver)) void this.#results.add(one, lease, ended('cancelled', DELETED));
       const items = alive.flatMap((one) => {
         const event = eventOf(one);
         return event ? [{ ...event, groups: (one.groups ?? null) as StoredEvent['groups'] }] : [];
@@ -443,25 +479,29 @@ export class Deliverer {
     row: QueueRow,
     lease: string,
     found: Found,
-    event: StoredEvent | null,
+    event: FoundEvent | null,
     startsAt: number | undefined,
     items?: readonly StoredEvent[],
   ): Promise<void> {
     let outcome: Outcome;
     if (startsAt !== undefined && startsAt > Date.now()) await pause(startsAt - Date.now());
     if ('reason' in found) outcome = ended(found.status, found.reason);
-    else if (!event && row.event_uuid !== null) outcome = ended('cancelled', DELETED);
+    else if (withoutEvent(row, event)) outcome = withoutEvent(row, event) as Outcome;
     else {
       const { leaseSeconds: seconds } = this.#options;
       const keep: DeliveryDependencies['keep'] = ({ seq, batch }, progress) =>
         batch
           ? keepBatchProgress(this.#deps.pool, { seq, batch, lease, progress, seconds })
           : keepProgress(this.#deps.pool, { seq, lease, progress, seconds });
+      const characters = (items ?? (event ? [event] : [])).reduce((sum, one) => sum + sizeOf(one), 0);
+      this.#characters.add(row.project_id, characters);
       try {
         outcome = await new Delivery({ ...this.#deps, keep }, row, found, event, items).run();
       } catch (error) {
         this.#deps.logger.warn({ err: error, functionId: row.function_id }, 'an invocation could not be run');
         outcome = postponed(row, AFTER_ERROR);
+      } finally {
+        this.#characters.add(row.project_id, -characters);
       }
     }
     await this.#finish(row, lease, outcome);
@@ -471,13 +511,13 @@ export class Deliverer {
     const { project_id: projectId, function_id: functionId } = row;
     // Its place is free. What is still to be written has a limit of its own.
     this.#count(row, -1);
-    this.#unwritten += 1;
+    this.#unwritten.add(projectId, 1);
     this.#stirSoon();
     const [isOurs] = await Promise.all([
       this.#results.add(row, lease, outcome),
       ...(row.others ?? []).map((one) => this.#results.add(one, lease, ofOther(outcome))),
     ]);
-    this.#unwritten -= 1;
+    this.#unwritten.add(projectId, -1);
     if (isOurs && outcome.status === 'postponed') {
       this.#expect({ projectId, functionId }, Date.now() + outcome.after);
     }
@@ -492,6 +532,14 @@ const NOTHING = { cost: 0, attempts: [], after: 0, attempt: 0, progress: null, l
 const ended = (status: 'cancelled' | 'failed', error: string): Outcome => ({ ...NOTHING, status, error });
 
 const DELETED = 'The event was deleted.';
+const TOO_LARGE = `The event and its person have more than ${LARGEST_SEEN.toLocaleString('en')} characters together, which is the most that functions take.`;
+
+/** What becomes of an invocation whose event is not at hand. Undefined: it is, or it needs none. */
+function withoutEvent(row: QueueRow, event: FoundEvent | null | undefined): Outcome | undefined {
+  if (!event) return row.event_uuid === null ? undefined : ended('cancelled', DELETED);
+  if (event.unread === 'large') return ended('failed', TOO_LARGE);
+  return event.unread === 'later' ? postponed(row, AFTER_MUCH) : undefined;
+}
 
 /** What became of the others of a batch. What was sent and answered is listed with the one that stands for it. */
 const ofOther = ({ status, error, attempts, after, attempt }: Outcome): Outcome => ({

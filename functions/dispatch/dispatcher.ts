@@ -37,12 +37,21 @@ export interface DispatcherDependencies {
 /** About how many events a turn takes. Each turn waits for its transaction, so a backlog needs large ones. */
 const EVENTS_AT_ONCE = 40_000;
 const MOST_BATCHES = 500;
+/** About how many bytes of rows a turn takes, and how many it reads at most. What is left gets turns of its own. */
+const BYTES_AT_ONCE = 32 * 1024 * 1024;
+const MOST_BYTES = 4 * BYTES_AT_ONCE;
 /** About how many bytes of rows a thread gets at once. */
 const PIECE = 512 * 1024;
 const PIECES_AT_ONCE = 3;
 /** How long the filters of one project may take for a piece, in milliseconds. What is left gets turns of its own. */
 const PROJECT_LIMIT = 200;
 const LATE_LIMIT = 1_000;
+/**
+ * To how many invocations of one project a turn leads. What would lead to more gets turns of its own, too: everybody whose
+ * events are in a turn waits until all of it is written.
+ */
+const ROOM = 10_000;
+const LATE_ROOM = 20_000;
 /** How long a thread may take for a piece. Steps of filters are limited, so only a broken thread takes so long. */
 const THREAD_LIMIT = 30_000;
 const KEYS_AT_ONCE = 500;
@@ -74,7 +83,7 @@ export class Dispatcher {
     const outcome = await transaction(this.#deps.pool, async (client) => {
       const batches = await takeBatches(client, this.#batches);
       if (batches.length === 0) return undefined;
-      const turn = new Turn(this.#deps, this.#definitions, this.#threads, client, PROJECT_LIMIT);
+      const turn = new Turn(this.#deps, this.#definitions, this.#threads, client, COMMON);
       await turn.batches(batches.filter((one) => one.events > 0));
       await turn.countSkipped(batches);
       await turn.write();
@@ -87,8 +96,12 @@ export class Dispatcher {
     if (!outcome) return 0;
     const { turn, batches } = outcome;
     const events = batches.reduce((sum, one) => sum + one.events, 0);
-    const wanted = Math.ceil(EVENTS_AT_ONCE / Math.max(1, events / batches.length));
-    this.#batches = Math.max(1, Math.min(MOST_BATCHES, wanted));
+    const share = Math.min(
+      EVENTS_AT_ONCE / Math.max(1, events),
+      BYTES_AT_ONCE / Math.max(1, turn.bytes),
+      MOST_BATCHES / batches.length,
+    );
+    this.#batches = Math.max(1, Math.ceil(share * batches.length));
     const skipped = batches.flatMap((one) => one.skipped ?? []).reduce((sum, one) => sum + one.count, 0);
     this.#told(turn, events + skipped);
     return events + skipped;
@@ -100,7 +113,7 @@ export class Dispatcher {
       const taken = await takeLate(client);
       if (!taken) return undefined;
       const keys = taken.keys.subarray(0, KEYS_AT_ONCE * KEY_BYTES);
-      const turn = new Turn(this.#deps, this.#definitions, this.#threads, client, LATE_LIMIT);
+      const turn = new Turn(this.#deps, this.#definitions, this.#threads, client, ALONE);
       await turn.keys(taken.project_id, keys);
       const left = turn.late.get(taken.project_id) ?? [];
       turn.late.delete(taken.project_id);
@@ -124,36 +137,66 @@ export class Dispatcher {
 /** Filters took more than a thread has. What they were asked about is not known. */
 class ThreadLostError extends Error {}
 
+/** What a turn may do for each project. */
+interface TurnLimits {
+  /** How long the filters may take for a piece, in milliseconds. */
+  limit: number;
+  room: number;
+  /** Whether the first event is taken in any case. */
+  takesFirst: boolean;
+  piecesAtOnce: number;
+  /** How much is read of events, in bytes. */
+  mostBytes: number;
+}
+const COMMON: TurnLimits = {
+  limit: PROJECT_LIMIT,
+  room: ROOM,
+  takesFirst: false,
+  piecesAtOnce: PIECES_AT_ONCE,
+  mostBytes: MOST_BYTES,
+};
+/** Nobody else waits for it. Pieces follow each other, because only the first event may lead to anything. */
+const ALONE: TurnLimits = {
+  ...{ limit: LATE_LIMIT, room: LATE_ROOM, takesFirst: true, piecesAtOnce: 1 },
+  mostBytes: BYTES_AT_ONCE,
+};
+
 /** What is done with some batches in one transaction. */
 class Turn {
   matched: MatchedEvent[] = [];
   readonly late = new Map<number, Buffer[]>();
   /** Events that are no longer there. */
   missing = 0;
+  /** How much was read of events. */
+  bytes = 0;
   readonly #deps: DispatcherDependencies;
   readonly #cache: DefinitionCache;
   readonly #threads: ThreadPool<MatchEventsJob, MatchedEvents>;
   readonly #client: Transaction;
-  readonly #limit: number;
+  readonly #limits: TurnLimits;
+  /** To how many invocations the events of each project lead. */
+  readonly #found = new Map<number, number>();
   #counts = new Counts();
   readonly #errors: MatchedEvents['errors'] = [];
   /** How many events of each transaction were read, which, and how many of all. */
   readonly #seen = new Map<number, number>();
   readonly #keys = new Map<number, Uint8Array[]>();
   #rows = 0;
+  /** Whether it has read as much as it may. */
+  #isFull = false;
 
   constructor(
     deps: DispatcherDependencies,
     cache: DefinitionCache,
     threads: ThreadPool<MatchEventsJob, MatchedEvents>,
     client: Transaction,
-    limit: number,
+    limits: TurnLimits,
   ) {
     this.#deps = deps;
     this.#cache = cache;
     this.#threads = threads;
     this.#client = client;
-    this.#limit = limit;
+    this.#limits = limits;
   }
 
   async batches(batches: readonly Batch[]): Promise<void> {
@@ -165,11 +208,7 @@ class Turn {
       // Each of the projects gets turns alone, so that only one of them is hit.
       this.#forget();
       const ids = batches.map(({ id }) => id);
-      for (const keys of (await batchKeys(this.#client, ids)).values()) {
-        for (let at = 0; at < keys.length; at += KEY_BYTES) {
-          this.#addLate(keys.readInt32BE(at), keys.subarray(at, at + KEY_BYTES));
-        }
-      }
+      for (const keys of (await batchKeys(this.#client, ids)).values()) this.#leave(keys);
     }
   }
 
@@ -179,6 +218,7 @@ class Turn {
     this.#counts = new Counts();
     this.#seen.clear();
     this.#keys.clear();
+    this.#found.clear();
     this.late.clear();
     this.missing = 0;
   }
@@ -223,6 +263,7 @@ class Turn {
       this.#read(eventsByKeySql(keysOf(some), this.#cache.withGroups([projectId])), versions);
     try {
       await read(keys);
+      if (this.#isFull) this.#leave(keys);
     } catch (error) {
       if (!(error instanceof ThreadLostError)) throw error;
       this.#forget();
@@ -245,16 +286,29 @@ class Turn {
       this.#client,
       batches.map(({ id }) => id),
     );
-    const missing = batches.flatMap(({ xid }) => {
-      const known = new Set(this.#keys.get(xid)?.flatMap(idsOf));
-      return keysOf(keys.get(xid) ?? Buffer.alloc(0)).filter((one) => !known.has(idOf(one)));
-    });
+    const missing = batches.flatMap(({ xid }) => this.#unseen(keys.get(xid) ?? Buffer.alloc(0), xid));
     const withGroups = this.#cache.withGroups([...new Set(batches.flatMap((one) => one.projects))]);
     const before = this.#rows;
-    for (let at = 0; at < missing.length; at += KEYS_AT_ONCE) {
-      await this.#read(eventsByKeySql(missing.slice(at, at + KEYS_AT_ONCE), withGroups), versions);
+    for (let at = 0; at < missing.length && !this.#isFull; at += KEYS_AT_ONCE) {
+      const some = missing.slice(at, at + KEYS_AT_ONCE).flatMap(keysOf);
+      await this.#read(eventsByKeySql(some, withGroups), versions);
     }
-    this.missing += Math.max(0, missing.length - (this.#rows - before));
+    if (this.#isFull) this.#leave(Buffer.concat(missing));
+    else this.missing += Math.max(0, missing.length - (this.#rows - before));
+  }
+
+  /** The keys of events that were not read, of one transaction or of all. */
+  #unseen(keys: Buffer, xid?: number): Buffer[] {
+    const seen = xid === undefined ? [...this.#keys.values()].flat() : (this.#keys.get(xid) ?? []);
+    const known = new Set(seen.flatMap(idsOf));
+    return Array.from({ length: keys.length / KEY_BYTES }, (_, index) =>
+      keys.subarray(index * KEY_BYTES, (index + 1) * KEY_BYTES),
+    ).filter((one) => !keysOf(one).some((key) => known.has(idOf(key))));
+  }
+
+  /** Leaves those of the events for later that were not read. */
+  #leave(keys: Buffer): void {
+    for (const key of this.#unseen(keys)) this.#addLate(key.readInt32BE(0), key);
   }
 
   /** Makes sure that the definitions in memory are up to date. Returns their versions. */
@@ -275,7 +329,11 @@ class Turn {
     for await (const chunk of copyOut(this.#deps.readPool, sql)) {
       const piece = pieces.take(chunk);
       if (piece) begin(piece);
-      if (running.size >= PIECES_AT_ONCE) await Promise.race(running);
+      this.bytes += chunk.length;
+      // Who sends much at once does not keep others waiting for all of it.
+      this.#isFull = this.bytes > this.#limits.mostBytes && (this.#rows > 0 || running.size > 0);
+      if (this.#isFull) break;
+      if (running.size >= this.#limits.piecesAtOnce) await Promise.race(running);
     }
     const rest = pieces.rest();
     if (rest) begin(rest);
@@ -283,8 +341,12 @@ class Turn {
   }
 
   async #match(bytes: Uint8Array, versions: Versions, definitions: Definitions[] = []): Promise<void> {
+    const { limit, room, takesFirst } = this.#limits;
     const late = [...this.late.keys()];
-    const job: MatchEventsJob = { bytes, versions, definitions, late, limit: this.#limit };
+    const job: MatchEventsJob = {
+      ...{ bytes, versions, definitions, late, limit, room },
+      takesFirst: takesFirst && this.matched.length === 0,
+    };
     let answer: MatchedEvents;
     try {
       const budget = { limitMs: THREAD_LIMIT, usedMs: 0 };
@@ -308,8 +370,16 @@ class Turn {
     for (const [projectId, functionId, name, count] of answer.counts) {
       this.#counts.add(projectId, functionId, 'other', name, count);
     }
-    this.matched.push(...answer.matched);
-    this.#errors.push(...answer.errors);
+    for (const one of answer.matched) this.#add(one);
+    for (const one of answer.errors) this.#errors.push(one);
+  }
+
+  #add(matched: MatchedEvent): void {
+    this.matched.push(matched);
+    const found = (this.#found.get(matched.projectId) ?? 0) + 1;
+    this.#found.set(matched.projectId, found);
+    if (found === this.#limits.room && !this.late.has(matched.projectId))
+      this.late.set(matched.projectId, []);
   }
 
   #addLate(projectId: number, keys: Buffer): void {
@@ -326,8 +396,9 @@ class Turn {
       this.#counts.add(projectId, functionId, 'other', 'triggered');
     }
     await this.#enqueue(this.matched.toSorted(byTime).map(invocationOf));
-    for (const [projectId, keys] of this.late)
-      await addLateKeys(this.#client, projectId, Buffer.concat(keys));
+    for (const [projectId, keys] of this.late) {
+      if (keys.length > 0) await addLateKeys(this.#client, projectId, Buffer.concat(keys));
+    }
     const now = new Date().toISOString();
     await addLogs(
       this.#client,

@@ -164,19 +164,22 @@ export function* rowsIn(bytes: Buffer): Generator<EventRow> {
 /** Cuts the bytes of a COPY into pieces of whole rows, each of about `size` bytes at least and in memory of its own. */
 export class RowPieces {
   readonly #size: number;
+  /** How much there must be before it is worth looking for the end of a row. */
+  #wanted: number;
   readonly #chunks: Buffer[] = [];
   #bytes = 0;
   #begun = false;
 
   constructor(size: number) {
     this.#size = size;
+    this.#wanted = size;
   }
 
   /** Takes a chunk. Returns a piece when there is enough for one. */
   take(chunk: Buffer): Buffer | undefined {
     this.#chunks.push(chunk);
     this.#bytes += chunk.length;
-    if (this.#bytes < this.#size) return undefined;
+    if (this.#bytes < this.#wanted) return undefined;
     return this.#cut();
   }
 
@@ -203,6 +206,8 @@ export class RowPieces {
     this.#begun = true;
     this.#chunks.push(rest);
     this.#bytes = rest.length;
+    // The chunks of a large row would be put together again with each further one.
+    this.#wanted = Math.max(this.#size, 2 * rest.length);
     return end > begin ? all.subarray(begin, end) : undefined;
   }
 }

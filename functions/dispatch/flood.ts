@@ -16,11 +16,17 @@ export interface FloodLimits {
   most: number;
   /** With fewer, some of its positions are queued. */
   least: number;
+  /** The same for all functions of a project together. */
+  mostOfProject: number;
+  leastOfProject: number;
   /** About how many at once. */
   atOnce: number;
 }
 
-const LIMITS: FloodLimits = { most: MOST_WAITING, least: MOST_WAITING / 2, atOnce: 10_000 };
+const LIMITS: FloodLimits = {
+  ...{ most: MOST_WAITING, least: MOST_WAITING / 2, atOnce: 10_000 },
+  ...{ mostOfProject: 5 * MOST_WAITING, leastOfProject: 3 * MOST_WAITING },
+};
 
 /**
  * Keeps the queue of a function from filling the disk: what comes in while it has too many waiting invocations is kept as
@@ -37,7 +43,7 @@ export class Flood {
 
   /** Looks which functions have too many waiting invocations. */
   async look(): Promise<number> {
-    await markFloods(this.#deps.pool, this.#limits.most);
+    await markFloods(this.#deps.pool, this.#limits);
     return 0;
   }
 
@@ -46,13 +52,14 @@ export class Flood {
    * it has room. Returns how many.
    */
   async turn(): Promise<number> {
-    const { least, atOnce } = this.#limits;
+    const { least, leastOfProject, atOnce } = this.#limits;
     const done = await transaction(this.#deps.pool, async (client) => {
       const key = await lockFlood(client);
       if (!key) return undefined;
       const cancelled = await endCancelled(client, key, atOnce);
       if (cancelled > 0) return { queued: 0, missing: 0, cancelled, key };
       if (await hasBacklog(client, key, least)) return undefined;
+      if (await hasBacklog(client, { projectId: key.projectId }, leastOfProject)) return undefined;
       const requeued = await requeue(client, key, atOnce);
       if (!requeued) await endFlood(client, key);
       return requeued && { ...requeued, cancelled: 0, key };

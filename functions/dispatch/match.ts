@@ -47,6 +47,10 @@ export interface MatchEventsJob {
   late: readonly number[];
   /** How long the filters of one project may take, in milliseconds. */
   limit: number;
+  /** For how many invocations of one project there is room. An event for which there is not enough is left for later. */
+  room: number;
+  /** Whether the first event is taken in any case. Otherwise one that leads to too much would never be. */
+  takesFirst?: boolean;
   /** How many errors of a function to tell about. The others are only counted. A few by default. */
   mostErrors?: number;
 }
@@ -96,6 +100,8 @@ const moment = new Moment();
 
 interface Prepared {
   trigger: Trigger;
+  /** How many invocations an event may lead to. */
+  most: number;
   /** How often it did not run in this job: because of its filters, and because they failed. */
   filtered: number;
   failed: number;
@@ -125,7 +131,7 @@ class Project {
     this.definitions = definitions;
     for (const trigger of definitions.triggers) {
       const prepared: Prepared = {
-        ...{ trigger, filtered: 0, failed: 0 },
+        ...{ trigger, most: trigger.mappings?.length ?? 1, filtered: 0, failed: 0 },
         own: filterOf(trigger.own, moment),
         mappings:
           trigger.mappings?.map((one) => (one.isDisabled ? null : filterOf(one.filters, moment))) ?? null,
@@ -224,6 +230,8 @@ class Matching {
   readonly #errors: FilterError[] = [];
   readonly #late = new Map<number, Buffer[]>();
   readonly #spent = new Map<number, number>();
+  /** How many invocations each project has. */
+  readonly #found = new Map<number, number>();
 
   constructor(job: MatchEventsJob) {
     this.#job = job;
@@ -231,7 +239,7 @@ class Matching {
   }
 
   run(): MatchedEvents {
-    const { bytes, versions, limit } = this.#job;
+    const { bytes, versions, limit, room } = this.#job;
     const start = processorTime();
     const wanted = new Set(versions.map(([projectId]) => projectId));
     for (const row of rowsIn(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))) {
@@ -255,13 +263,11 @@ class Matching {
       const began = performance.now();
       this.#asked.add(project);
       const left = project.left(candidates, row);
-      if (left.length < candidates.length) {
-        const { storedAt } = row;
-        for (const one of candidates) {
-          if (storedAt >= one.trigger.enabledAt && !left.includes(one)) one.filtered += 1;
-        }
+      if (left.length > 0 && !this.#askWithin(room, project, left, row)) {
+        this.#late.set(projectId, [row.key]);
+        continue;
       }
-      if (left.length > 0) this.#ask(project, left, row);
+      if (left.length < candidates.length) countExcluded(candidates, left, row);
       let spent = (this.#spent.get(projectId) ?? 0) + performance.now() - began;
       // A thread that waits for the processor is not slow. Asking for its time costs too much to do it for each event.
       if (spent > limit) spent = Math.min(spent, processorTime() - start);
@@ -276,6 +282,25 @@ class Matching {
         .filter(([, keys]) => keys.length > 0)
         .map(([projectId, keys]) => [projectId, Buffer.concat(keys)]),
     };
+  }
+
+  /** Asks about an event, unless it leads to more invocations than there is room for. Then nothing of it counts. */
+  #askWithin(room: number, project: Project, candidates: readonly Prepared[], row: EventRow): boolean {
+    const { projectId } = row;
+    const found = this.#found.get(projectId) ?? 0;
+    const [matched, errors] = [this.#matched.length, this.#errors.length];
+    const isSafe = found + candidates.reduce((sum, one) => sum + one.most, 0) <= room;
+    const before = isSafe ? [] : candidates.map(({ filtered, failed }) => ({ filtered, failed }));
+    this.#ask(project, candidates, row);
+    const all = found + this.#matched.length - matched;
+    if (all > room && (found > 0 || !this.#job.takesFirst)) {
+      this.#matched.length = matched;
+      this.#errors.length = errors;
+      for (const [index, one] of candidates.entries()) Object.assign(one, before[index]);
+      return false;
+    }
+    this.#found.set(projectId, all);
+    return true;
   }
 
   #ask(project: Project, candidates: readonly Prepared[], row: EventRow): void {
@@ -348,6 +373,15 @@ class Matching {
     if (prepared.failed > (this.#job.mostErrors ?? MOST_ERRORS)) return;
     const { projectId } = definitions;
     this.#errors.push({ projectId, functionId: prepared.trigger.id, uuid: row.uuid, message: error });
+  }
+}
+
+/** Counts the event for those of the candidates that are not left. The others have the same order. */
+function countExcluded(candidates: readonly Prepared[], left: readonly Prepared[], { storedAt }: EventRow) {
+  let at = 0;
+  for (const one of candidates) {
+    if (one === left[at]) at += 1;
+    else if (storedAt >= one.trigger.enabledAt) one.filtered += 1;
   }
 }
 

@@ -78,8 +78,8 @@ export class ReplayMatcher {
       signal.throwIfAborted();
       try {
         const { matched, errors } = await this.#read(known, [key]);
-        all.matched.push(...matched);
-        all.errors.push(...errors);
+        all.matched = all.matched.concat(matched);
+        all.errors = all.errors.concat(errors);
       } catch (error) {
         if (!isLost(error)) throw error;
         all.errors.push({ ...key, functionId, message: (error as Error).message });
@@ -96,14 +96,15 @@ export class ReplayMatcher {
     const ask = async (bytes: Buffer) => {
       const job: MatchEventsJob = {
         ...{ bytes, versions: [[projectId, version]], definitions: [definitions], limit: LIMIT },
+        room: Number.POSITIVE_INFINITY,
         ...{ late: page.left.size > 0 ? [projectId] : [], mostErrors: Number.POSITIVE_INFINITY },
       };
       const budget = { limitMs: THREAD_LIMIT, usedMs: 0 };
       const answer = await this.#threads.run(job, budget, undefined, undefined, [
         bytes.buffer as ArrayBuffer,
       ]);
-      page.matched.push(...answer.matched);
-      page.errors.push(...answer.errors);
+      page.matched = page.matched.concat(answer.matched);
+      page.errors = page.errors.concat(answer.errors);
       for (const [, late] of answer.late) {
         for (const { uuid } of keysOf(Buffer.from(late))) page.left.add(uuid);
       }

@@ -39,20 +39,39 @@ export async function findEventAt(
   return rows[0];
 }
 
+/** The largest event that functions take, in characters of its properties and those of its person. */
+export const LARGEST_SEEN = 4_000_000;
+/** How much is read at once of the events of a project. */
+const MOST_AT_ONCE = 2 * LARGEST_SEEN;
+
+/** An event that was found. Its properties are empty if it is too large, or if much was read of its project already. */
+export type FoundEvent = StoredEvent & { project_id: number; unread: 'large' | 'later' | null };
+
 /** Finds events by their positions. Those that are gone are left out. Their groups are not read. */
-export async function findEventsAt(
-  queryable: Queryable,
-  keys: readonly EventKey[],
-): Promise<(StoredEvent & { project_id: number })[]> {
+export async function findEventsAt(queryable: Queryable, keys: readonly EventKey[]): Promise<FoundEvent[]> {
   if (keys.length === 0) return [];
+  const different = [...new Map(keys.map((one) => [`${one.projectId}:${one.uuid}`, one])).values()];
   const { rows } = await queryable.query({
     name: 'find-events-at',
-    text: `select e.project_id, e.uuid, e.event, e.distinct_id, e.properties::text as properties, e.timestamp, e.created_at,
-       e.elements_chain, e.person_id, e.person_mode, e.person_properties::text as person_properties, null as groups
-     from unnest($1::int[], $2::uuid[], $3::timestamptz[]) as k (project_id, uuid, timestamp)
-     join lateral (select * from events i where i.project_id = k.project_id and i.timestamp = k.timestamp
-       and i.uuid = k.uuid limit 1) e on true`,
-    values: [keys.map((one) => one.projectId), keys.map((one) => one.uuid), keys.map((one) => one.timestamp)],
+    text: `select e.project_id, e.uuid, e.event, e.distinct_id, e.timestamp, e.created_at, e.elements_chain, e.person_id,
+       e.person_mode, null as groups, r.unread,
+       case when r.unread is null then e.properties::text else '' end as properties,
+       case when r.unread is null then e.person_properties::text else '' end as person_properties
+     from (
+       select sized.*, sum(case when size <= ${LARGEST_SEEN} then size else 0 end)
+         over (partition by project_id order by place) as so_far
+       from (
+         select e.*, k.place, length(e.properties::text) + length(e.person_properties::text) as size
+         from unnest($1::int[], $2::uuid[], $3::timestamptz[]) with ordinality as k (project_id, uuid, timestamp, place)
+         join lateral (select * from events i where i.project_id = k.project_id and i.timestamp = k.timestamp
+           and i.uuid = k.uuid limit 1) e on true) sized) e
+     cross join lateral (select case when size > ${LARGEST_SEEN} then 'large' when so_far > ${MOST_AT_ONCE} then 'later' end
+       as unread) r`,
+    values: [
+      different.map((one) => one.projectId),
+      different.map((one) => one.uuid),
+      different.map((one) => one.timestamp),
+    ],
   });
   return rows;
 }

@@ -13,8 +13,14 @@ const IN_A_ROW = 1_000;
 /** About the least that a waiting invocation takes, in bytes. */
 const LEAST_BYTES = 100;
 
-/** Finds functions of which more than so many invocations wait: from now on they keep positions only. Returns how many. */
-export async function markFloods(queryable: Queryable, most: number): Promise<number> {
+/**
+ * Finds functions of which more than so many invocations wait, or that have a part in too many of their project: from now on
+ * they keep positions only. Returns how many.
+ */
+export async function markFloods(
+  queryable: Queryable,
+  { most, mostOfProject }: { most: number; mostOfProject: number },
+): Promise<number> {
   const { rows } = await queryable.query(
     `select pg_relation_size('function_queue') > $1::bigint * ${LEAST_BYTES} as some`,
     [most],
@@ -22,9 +28,12 @@ export async function markFloods(queryable: Queryable, most: number): Promise<nu
   if (!rows[0].some) return 0;
   const { rowCount } = await queryable.query(
     `insert into function_floods (project_id, function_id)
-     select project_id, function_id from function_queue group by 1, 2 having count(*) > $1
+     select project_id, function_id from (
+       select project_id, function_id, count(*) as waiting, sum(count(*)) over (partition by project_id) as of_project
+       from function_queue group by 1, 2) q
+     where waiting > $1 or of_project > $2
      on conflict do nothing`,
-    [most],
+    [most, mostOfProject],
   );
   return rowCount ?? 0;
 }

@@ -98,7 +98,8 @@ export interface Want {
 
 /**
  * Claims invocations that are due, the longest due first. Until `seconds` have passed, they belong to `lease`; then they
- * count as lost, and anybody may claim them. With `isHeld` they count as in progress; then the function must be locked.
+ * count as lost, and anybody may claim them. What is due is found once: a plan for the table as it was when it was empty
+ * would find it again for each row. With `isHeld` they count as in progress; then the function must be locked.
  */
 export async function claim(
   queryable: Queryable,
@@ -107,14 +108,15 @@ export async function claim(
 ): Promise<QueueRow[]> {
   const { rows } = await queryable.query({
     name: isHeld ? 'claim-held-invocations' : 'claim-invocations',
-    text: `update function_queue q set lease = $5,${isHeld ? ' held = true,' : ''} due_at = clock_timestamp() + $6 * interval '1 second'
-     from (select found.seq, found.lost from unnest($1::int[], $2::uuid[], $3::int[], $4::timestamptz[])
+    text: `with due as materialized (
+       select found.seq, found.lost from unnest($1::int[], $2::uuid[], $3::int[], $4::timestamptz[])
          as w (project_id, function_id, count, since)
        cross join lateral (select c.seq, c.lease is not null as lost from function_queue c
          where c.project_id = w.project_id and c.function_id = w.function_id
            and c.due_at >= w.since and c.due_at <= clock_timestamp()
-         order by c.due_at, c.seq limit w.count for update skip locked) found) due
-     where q.seq = due.seq
+         order by c.due_at, c.seq limit w.count for update skip locked) found)
+     update function_queue q set lease = $5,${isHeld ? ' held = true,' : ''} due_at = clock_timestamp() + $6 * interval '1 second'
+     from due where q.seq = due.seq
      returning ${CLAIMED}`,
     values: [
       wants.map((one) => one.projectId),

@@ -1,16 +1,23 @@
 import type { Queryable } from '../../db/pool.ts';
 
-/** Answers whether so many invocations of a function wait. */
+/** Answers whether so many invocations of a function wait, or of a project. */
 export async function hasBacklog(
   queryable: Queryable,
-  { projectId, functionId }: { projectId: number; functionId: string },
+  { projectId, functionId }: { projectId: number; functionId?: string },
   atLeast: number,
 ): Promise<boolean> {
-  const { rows } = await queryable.query({
-    name: 'function-has-backlog',
-    text: 'select from function_queue where project_id = $1 and function_id = $2 offset $3 limit 1',
-    values: [projectId, functionId, atLeast - 1],
-  });
+  const { rows } =
+    functionId === undefined
+      ? await queryable.query({
+          name: 'project-has-backlog',
+          text: 'select from function_queue where project_id = $1 offset $2 limit 1',
+          values: [projectId, atLeast - 1],
+        })
+      : await queryable.query({
+          name: 'function-has-backlog',
+          text: 'select from function_queue where project_id = $1 and function_id = $2 offset $3 limit 1',
+          values: [projectId, functionId, atLeast - 1],
+        });
   return rows.length > 0;
 }
 

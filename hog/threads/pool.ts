@@ -96,13 +96,17 @@ function compiledCode(): Record<string, string> {
  * its thread is terminated, because a thread that computes cannot be interrupted.
  *
  * Jobs can have an owner, such as a project. Of several threads, one owner never has all: another owner's job always
- * finds one that will soon be free. Among those that wait, the owner with the fewest jobs in progress comes first.
+ * finds one that will soon be free. Among those that wait, the owner with the fewest jobs in progress comes first, and of
+ * several the one whose last job began longest ago.
  */
 export class ThreadPool<Job, Answer> {
   readonly #options: ThreadPoolOptions;
   readonly #slots: Slot<Job, Answer>[] = [];
   #waiting: Waiting<Job, Answer>[] = [];
   #nextId = 1;
+  /** When the last job of each owner began, as a number that grows. Owners without jobs are forgotten. */
+  readonly #turns = new Map<string, number>();
+  #turn = 0;
   #closed = false;
 
   constructor(options: ThreadPoolOptions) {
@@ -184,17 +188,26 @@ export class ThreadPool<Job, Answer> {
     const running = (owner: string) => this.#slots.filter((one) => one.job?.owner === owner).length;
     const most = Math.max(1, this.#options.threads - 1);
     let best = -1;
-    let fewest = Number.POSITIVE_INFINITY;
+    let [fewest, oldest] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
     for (const [index, { owner }] of this.#waiting.entries()) {
       const count = running(owner);
       if (owner !== NOBODY && count >= most) continue;
-      if (count < fewest) [best, fewest] = [index, count];
+      const turn = this.#turns.get(owner) ?? 0;
+      if (count < fewest || (count === fewest && turn < oldest))
+        [best, fewest, oldest] = [index, count, turn];
     }
-    return best === -1 ? null : (this.#waiting.splice(best, 1)[0] ?? null);
+    if (best === -1) return null;
+    const [job] = this.#waiting.splice(best, 1) as [Waiting<Job, Answer>];
+    this.#turn += 1;
+    this.#turns.set(job.owner, this.#turn);
+    return job;
   }
 
   #next(): void {
-    if (this.#waiting.length === 0) return;
+    if (this.#waiting.length === 0) {
+      this.#turns.clear();
+      return;
+    }
     const idle = this.#slots.find((one) => one.job === null);
     if (!idle && this.#slots.length >= this.#options.threads) return;
     const job = this.#take();
@@ -205,7 +218,14 @@ export class ThreadPool<Job, Answer> {
     if (slot.isReady) this.#time(slot, job);
     else slot.timer = setTimeout(() => this.#expire(slot), LONGEST_START);
     const request: ThreadRequest<Job> = { id: job.id, job: job.job };
-    slot.worker.postMessage(request, job.transfer);
+    try {
+      slot.worker.postMessage(request, job.transfer);
+    } catch (error) {
+      // What nests too deep cannot be sent to a thread, for example.
+      this.#release(slot, false);
+      job.reject(error);
+      this.#next();
+    }
   }
 
   /** The time of the job begins. */

@@ -61,6 +61,7 @@ const EARLIER = 16;
 /** Turns stored events into invocations of functions. */
 export class Dispatcher {
   readonly #deps: DispatcherDependencies;
+  readonly #limits: { common: TurnLimits; alone: TurnLimits };
   readonly #definitions: DefinitionCache;
   readonly #threads = new ThreadPool<MatchEventsJob, MatchedEvents>({
     entry: new URL('./match-thread.ts', import.meta.url),
@@ -69,8 +70,9 @@ export class Dispatcher {
   });
   #batches = 16;
 
-  constructor(deps: DispatcherDependencies) {
+  constructor(deps: DispatcherDependencies, limits: Partial<Pick<TurnLimits, 'room' | 'mostBytes'>> = {}) {
     this.#deps = deps;
+    this.#limits = { common: { ...COMMON, ...limits }, alone: { ...ALONE, ...limits } };
     this.#definitions = new DefinitionCache(deps.pool, deps.site);
   }
 
@@ -83,7 +85,7 @@ export class Dispatcher {
     const outcome = await transaction(this.#deps.pool, async (client) => {
       const batches = await takeBatches(client, this.#batches);
       if (batches.length === 0) return undefined;
-      const turn = new Turn(this.#deps, this.#definitions, this.#threads, client, COMMON);
+      const turn = new Turn(this.#deps, this.#definitions, this.#threads, client, this.#limits.common);
       await turn.batches(batches.filter((one) => one.events > 0));
       await turn.countSkipped(batches);
       await turn.write();
@@ -113,7 +115,7 @@ export class Dispatcher {
       const taken = await takeLate(client);
       if (!taken) return undefined;
       const keys = taken.keys.subarray(0, KEYS_AT_ONCE * KEY_BYTES);
-      const turn = new Turn(this.#deps, this.#definitions, this.#threads, client, ALONE);
+      const turn = new Turn(this.#deps, this.#definitions, this.#threads, client, this.#limits.alone);
       await turn.keys(taken.project_id, keys);
       const left = turn.late.get(taken.project_id) ?? [];
       turn.late.delete(taken.project_id);
@@ -138,7 +140,7 @@ export class Dispatcher {
 class ThreadLostError extends Error {}
 
 /** What a turn may do for each project. */
-interface TurnLimits {
+export interface TurnLimits {
   /** How long the filters may take for a piece, in milliseconds. */
   limit: number;
   room: number;

@@ -63,6 +63,27 @@ describe('a pool of threads', () => {
     await Promise.all(greedy);
   });
 
+  test('owners take turns, however many jobs one of them has', async () => {
+    const pool = poolOf({ threads: 1 });
+    const ended: string[] = [];
+    const note = (name: string, owner: string) =>
+      pool.run(echo(name), long(), owner).then(() => void ended.push(name));
+    const greedy = ['a1', 'a2', 'a3', 'a4'].map((name) => note(name, 'a'));
+    await Promise.all([...greedy, note('b1', 'b'), note('b2', 'b'), note('c1', 'c')]);
+    expect(ended).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4']);
+  });
+
+  test('a job that cannot be sent fails alone, also if it had to wait', async () => {
+    const pool = poolOf({ threads: 1 });
+    let deep: unknown[] = [];
+    for (let level = 0; level < 100_000; level += 1) deep = [deep];
+    await expect(pool.run(echo(deep), long())).rejects.toThrow('call stack');
+    const jobs = [echo(1), echo(deep), echo(2)].map((job) => pool.run(job, long()));
+    expect((await Promise.allSettled(jobs)).map(({ status }) => status)).toEqual([
+      ...['fulfilled', 'rejected', 'fulfilled'],
+    ]);
+  });
+
   test('the lines are limited: for all, and for each owner', async () => {
     const pool = poolOf({ threads: 1, maxWaiting: 4, maxWaitingOfOne: 2 });
     const first = codeOf(pool.run(spin, long(), 'a'));

@@ -20,6 +20,7 @@ export const FUNCTIONS: Product<{
     // In the order in which invocations move, so that none comes back.
     { name: 'function_floods', kind: 'data' },
     { name: 'function_positions', kind: 'data' },
+    { name: 'function_forgotten_persons', kind: 'data' },
     { name: 'function_queue', kind: 'data' },
     { name: 'function_internal_events', kind: 'data' },
     { name: 'function_invocations', kind: 'data' },

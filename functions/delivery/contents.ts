@@ -10,7 +10,9 @@ import { type FunctionRow, findFunction } from '../rows/functions.ts';
 import { changeCounts } from '../rows/reacting.ts';
 import { findRevision } from '../rows/revisions.ts';
 import { type CompiledContent, FunctionError } from '../rules/definition.ts';
+import { microsecondsOf } from '../rules/microseconds.ts';
 import type { DeliveryPolicy } from '../rules/policy.ts';
+import { SWITCHED_OFF } from '../rules/replay.ts';
 import { type ExpectsStatus, expectedStatuses } from '../rules/statuses.ts';
 import type { OtherFacts } from '../rules/stored-event.ts';
 import type { FunctionTypeName } from '../rules/types.ts';
@@ -30,6 +32,8 @@ export interface Runnable {
   /** How the function is delivered now, whichever version this is. */
   delivery: DeliveryPolicy | null;
   paused: boolean;
+  /** When the function was last switched on, in microseconds since 1970. What waited before ends as cancelled. */
+  enabledAt: bigint;
 }
 
 /** Why an invocation does not run. */
@@ -100,7 +104,7 @@ export class Contents {
     const { pool, keyring, site } = this.#deps;
     const [row, project] = await Promise.all([findFunction(pool, key), findProject(pool, key.projectId)]);
     if (!row || !project) return { status: 'cancelled', reason: 'The function was deleted.' };
-    if (!row.enabled) return { status: 'cancelled', reason: 'The function was switched off.' };
+    if (!row.enabled) return { status: 'cancelled', reason: SWITCHED_OFF };
     try {
       const content =
         row.version === key.version ? runningContent(keyring, row) : await this.#earlier(key, row);
@@ -114,7 +118,11 @@ export class Contents {
           project: { id: project.id, name: project.name },
           ...{ site, source: { id: row.id, name: row.name } },
         },
-        ...{ delivery: row.delivery, paused: row.paused },
+        ...{
+          delivery: row.delivery,
+          paused: row.paused,
+          enabledAt: microsecondsOf(row.enabled_at ?? row.created_at),
+        },
       };
     } catch (error) {
       if (!(error instanceof FunctionError || error instanceof SecretError)) throw error;

@@ -8,6 +8,8 @@ import { DISABLED } from '../rows/history.ts';
 import { type Governed, listGoverned } from '../rows/paces.ts';
 import { claim, keepProgress, listWaiting, type QueueRow } from '../rows/queue.ts';
 import { type DisabledFunction, degradedFunctions, disabledFunctions } from '../rows/states.ts';
+import { microsecondsOf } from '../rules/microseconds.ts';
+import { SWITCHED_OFF } from '../rules/replay.ts';
 import type { StoredEvent } from '../rules/stored-event.ts';
 import { WATCHER } from '../rules/watcher.ts';
 import { allOf, beyondRoom, sizeOf } from './batches.ts';
@@ -420,7 +422,9 @@ export class Deliverer {
         continue;
       }
       const eventOf = (one: QueueRow) => events.get(`${one.project_id}:${one.event_uuid}`);
-      if (row.others) void this.#batch(row, lease, found, eventOf, startsAt[index]);
+      // Also if the function was switched on again since.
+      if (wasOff(row, found)) void this.#finish(row, lease, ended('cancelled', SWITCHED_OFF));
+      else if (row.others) void this.#batch(row, lease, found, eventOf, startsAt[index]);
       else void this.#one(row, lease, found, eventOf(row) ?? null, startsAt[index]);
     }
   }
@@ -530,6 +534,10 @@ export class Deliverer {
 const NOTHING = { cost: 0, attempts: [], after: 0, attempt: 0, progress: null, logs: [], counts: [] };
 
 const ended = (status: 'cancelled' | 'failed', error: string): Outcome => ({ ...NOTHING, status, error });
+
+/** Answers whether the function was switched off while an invocation waited. */
+const wasOff = ({ created_at }: QueueRow, found: Found): boolean =>
+  !('reason' in found) && microsecondsOf(created_at) < found.enabledAt;
 
 const DELETED = 'The event was deleted.';
 const TOO_LARGE = `The event and its person have more than ${LARGEST_SEEN.toLocaleString('en')} characters together, which is the most that functions take.`;

@@ -19,6 +19,7 @@ import type { QueueRow } from '../rows/queue.ts';
 import type { Frame } from '../rules/frame.ts';
 import { type Globals, seenBy } from '../rules/globals.ts';
 import { InvocationLog, type LogEntry } from '../rules/logs.ts';
+import { microsecondsOf } from '../rules/microseconds.ts';
 import { type AttemptRecord, NO_PROGRESS, type Progress } from '../rules/progress.ts';
 import { redactor } from '../rules/redact.ts';
 import { isTemporary, nextAttempt } from '../rules/retries.ts';
@@ -82,13 +83,6 @@ const LONGEST_DELAY = 30 * 86_400_000;
 
 const shortened = (text: string | null): string | null =>
   text !== null && text.length > SHOWN ? text.slice(0, SHOWN).toWellFormed() : text;
-
-/** Microseconds since 1970. A number of the queue itself would tell receivers how much others send. */
-function microsecondsOf(instant: string): string {
-  const fraction = /\.(\d+)/.exec(instant)?.[1] ?? '';
-  const seconds = Math.floor(Date.parse(instant) / 1_000);
-  return `${seconds}${fraction.padEnd(6, '0').slice(0, 6)}`;
-}
 
 /** Globals that somebody else has made may have anything in this place. */
 const isInstant = (value: unknown): value is string =>
@@ -306,7 +300,8 @@ export class Delivery {
     const { timestamp } = this.#event;
     return {
       'Idempotency-Key': `${batch ?? id}-${this.#progress.answers.length}`,
-      'Sluice-Sequence': microsecondsOf(queuedAt),
+      // A number of the queue itself would tell receivers how much others send.
+      'Sluice-Sequence': String(microsecondsOf(queuedAt)),
       ...(isInstant(timestamp) ? { 'Sluice-Event-Time': timestamp } : {}),
     };
   }

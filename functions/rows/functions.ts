@@ -18,6 +18,8 @@ export interface FunctionRow {
   icon_url: string | null;
   template_id: string | null;
   enabled: boolean;
+  /** When it was last switched on. Null: it never was. */
+  enabled_at: string | null;
   execution_order: number | null;
   on_error: OnError | null;
   /** How its invocations are delivered. Null: as those of all others. */

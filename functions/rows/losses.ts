@@ -11,20 +11,24 @@ const PROJECT = `('x' || ${PART(1, 4)})::bit(32)::int`;
 const ofKeys = (table: string) => `select ${PROJECT}, null::uuid, ${PART(5, 16)}::uuid, ${INSTANT}
    from (select keys, generate_series(0, length(keys) / 28 - 1) as n from ${table}) k`;
 
-/** The events that functions have not had: those that are matched, and those that nobody has looked at. */
-const WANTED = `(
+/**
+ * The events that functions have not had: those that are matched, and those that nobody has looked at. `condition` chooses
+ * among positions.
+ */
+const wanted = (condition: string) => `(
    select project_id, function_id, event_uuid as uuid, event_timestamp as timestamp from function_queue
      where event_uuid is not null
    union all
    select p.project_id, p.function_id, u.uuid, u.timestamp
      from function_positions p cross join lateral unnest(p.uuids, p.timestamps) as u (uuid, timestamp)
+     where ${condition}
    union all ${ofKeys('function_batches')}
    union all ${ofKeys('function_late_batches')}
  ) as w (project_id, function_id, uuid, timestamp)`;
 
-const within = (partition: string): string => {
+const within = (partition: string, condition = 'true'): string => {
   if (!/^events_\d{8}$/.test(partition)) throw new TypeError(`${partition} is no partition of events`);
-  return `from ${WANTED} join ${partition} e
+  return `from ${wanted(condition)} join ${partition} e
      on e.project_id = w.project_id and e.timestamp = w.timestamp and e.uuid = w.uuid`;
 };
 
@@ -34,11 +38,14 @@ export async function eventsWanted(queryable: Queryable, partition: string): Pro
   return rows[0].some;
 }
 
-/** Writes down how many events of a partition functions will not see, because it is dropped. Returns how many. */
+/**
+ * Writes down how many events of a partition functions will not see, because it is dropped. What was cancelled is not lost.
+ * Returns how many.
+ */
 export async function noteLosses(queryable: Queryable, partition: string): Promise<number> {
   const { rows } = await queryable.query(
     `insert into function_losses (project_id, function_id, partition, events)
-     select w.project_id, w.function_id, $1, count(*) ${within(partition)}
+     select w.project_id, w.function_id, $1, count(*) ${within(partition, 'p.cancelled is null')}
      join projects p on p.id = w.project_id group by 1, 2
      returning project_id as "projectId", function_id as "functionId", events as count`,
     [partition],

@@ -5,7 +5,11 @@ import type { FunctionKey } from './functions.ts';
 import type { NewInvocation } from './queue.ts';
 
 /** Whether nobody has deleted the person of event `e` since the positions `t` were kept. */
-const KNOWN = '(e.person_id is null or e.person_id <> all(t.forgotten))';
+const KNOWN = `not exists (select from function_forgotten_persons f where f.project_id = t.project_id
+  and f.person_id = e.person_id and f.forgotten_at >= t.created_at)`;
+/** Whether the function of positions `p` has run since they were kept. If it was switched off meanwhile, they end as well. */
+const RUNS = `exists (select from functions f where f.project_id = p.project_id and f.id = p.function_id
+  and f.enabled and f.deleted_at is null and f.enabled_at <= p.created_at)`;
 const OFF = 'The function was switched off or deleted while this waited.';
 
 /** How many positions a row has at most. */
@@ -101,7 +105,7 @@ export async function requeue(
          select id from function_positions where project_id = $1 and function_id = $2 order by id limit $3)
        returning *),
      positions as (
-       select t.id, t.version, t.with_groups, t.forgotten, p.* from taken t
+       select t.id, t.project_id, t.version, t.with_groups, t.created_at, p.* from taken t
        cross join lateral unnest(t.uuids, t.timestamps, t.mappings) with ordinality as p (uuid, timestamp, mapping, place)),
      queued as (
        insert into function_queue (id, project_id, function_id, version, mapping, event_uuid, event_timestamp, distinct_id,
@@ -146,21 +150,38 @@ export async function cancelPositions(
   return rows[0].count;
 }
 
-/** Leaves out of what is kept until now the events of persons that are deleted. */
+/**
+ * Leaves out of what is kept until now the events of persons that are deleted. They are noted, because positions name no
+ * persons, and there may be very many of them.
+ */
 export async function forgetInPositions(
   queryable: Queryable,
   projectId: number,
   personIds: readonly string[],
 ): Promise<void> {
   await queryable.query(
-    'update function_positions set forgotten = forgotten || $2::uuid[] where project_id = $1',
+    `insert into function_forgotten_persons (project_id, person_id)
+     select $1, person_id from unnest($2::uuid[]) as person_id
+     where exists (select from function_floods where project_id = $1)
+     on conflict (project_id, person_id) do update set forgotten_at = clock_timestamp()`,
     [projectId, personIds],
   );
 }
 
+/** Deletes notes of persons in projects that have no positions any more. Returns how many. */
+export async function deleteForgotten(queryable: Queryable, limit: number): Promise<number> {
+  const { rowCount } = await queryable.query(
+    `delete from function_forgotten_persons where ctid = any(array(
+       select f.ctid from function_forgotten_persons f
+       where not exists (select from function_floods o where o.project_id = f.project_id) limit $1))`,
+    [limit],
+  );
+  return rowCount ?? 0;
+}
+
 /**
- * Lists invocations as cancelled that were to be, and all of a function that does not run any more. Returns how many
- * positions these were. Call it under `lockFlood`.
+ * Lists invocations as cancelled that were to be, and all whose function was switched off since they were kept. Returns how
+ * many positions these were. Call it under `lockFlood`.
  */
 export async function endCancelled(
   queryable: Queryable,
@@ -170,9 +191,8 @@ export async function endCancelled(
   const { rows } = await queryable.query(
     `with taken as (
        delete from function_positions where id in (
-         select id from function_positions where project_id = $1 and function_id = $2 and (cancelled is not null
-           or not exists (select from functions where project_id = $1 and id = $2 and enabled and deleted_at is null))
-         order by id limit $3)
+         select id from function_positions p
+         where project_id = $1 and function_id = $2 and (cancelled is not null or not ${RUNS}) order by id limit $3)
        returning *),
      listed as (
        insert into function_invocations (project_id, id, function_id, version, mapping, event_uuid, event_timestamp,

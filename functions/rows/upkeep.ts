@@ -88,13 +88,13 @@ export async function deleteCounts(queryable: Queryable, before: Date, limit: nu
   return rowCount ?? 0;
 }
 
-/** Makes waiting invocations due whose function does not run any more. Then they are cancelled. Returns how many. */
+/** Makes waiting invocations due whose function was switched off since. Then they are cancelled. Returns how many. */
 export async function hastenCancelled(queryable: Queryable, limit: number): Promise<number> {
   const { rowCount } = await queryable.query(
     `update function_queue q set due_at = clock_timestamp() where q.seq = any(array(
        select w.seq from function_queue w
        left join functions f on f.project_id = w.project_id and f.id = w.function_id
-         and f.enabled and f.deleted_at is null
+         and f.enabled and f.deleted_at is null and f.enabled_at <= w.created_at
        where f.id is null and w.lease is null and w.due_at > clock_timestamp() limit $1 for update of w skip locked))`,
     [limit],
   );

@@ -2,6 +2,7 @@ import type { Pool } from '../../db/pool.ts';
 import type { Work } from '../../tenancy/product.ts';
 import { deleteLosses } from '../rows/losses.ts';
 import { deleteEndedMasks } from '../rows/masks.ts';
+import { deleteForgotten } from '../rows/positions.ts';
 import { deleteReplays } from '../rows/replays.ts';
 import {
   deleteCounts,
@@ -50,6 +51,7 @@ export async function keepHistory({ pool, functionDays }: UpkeepDependencies, wo
   deleted += await inBatches(() => deleteReplays(pool, ago(functionDays), AT_ONCE), work);
   deleted += await deleteLosses(pool, ago(functionDays));
   deleted += await inBatches(() => deleteEndedMasks(pool, AT_ONCE), work);
+  deleted += await inBatches(() => deleteForgotten(pool, AT_ONCE), work);
   return deleted;
 }
 

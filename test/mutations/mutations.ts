@@ -2618,8 +2618,12 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a claim looks for what is due again and again',
     file: 'functions/rows/queue.ts',
-    from: 'with due as materialized (',
-    to: 'with due as (',
+    from: 'from due where q.seq = due.seq',
+    to: `from (select found.seq, found.lost from unnest($1::int[], $2::uuid[], $3::int[], $4::timestamptz[])
+         as w (project_id, function_id, count, since)
+       cross join lateral (select c.seq, c.lease is not null as lost from function_queue c
+         where c.project_id = w.project_id and c.function_id = w.function_id and c.due_at >= w.since
+         order by c.due_at, c.seq limit w.count for update skip locked) found) due where q.seq = due.seq`,
     test: 'test/functions/runtime/neighbours.test.ts',
     named: 'by a plan for an empty table',
   },
@@ -2703,6 +2707,46 @@ export const MUTATIONS: readonly Mutation[] = [
     to: '(count === fewest && turn < 0)',
     test: 'test/hog/threads/pool.test.ts',
     named: 'take turns',
+  },
+  {
+    name: 'a body that nests too deep is parsed all the same',
+    file: 'functions/rules/webhook.ts',
+    from: 'if (nestsDeeper(text, DEEPEST)) throw',
+    to: 'if (nestsDeeper(text, 1e9)) throw',
+    test: 'test/functions/rules/webhook.test.ts',
+    named: 'before it is parsed',
+  },
+  {
+    name: 'what waited is delivered if its function was switched off and on',
+    file: 'functions/delivery/deliverer.ts',
+    from: 'if (wasOff(row, found)) void',
+    to: 'if (wasOff(row, found) && lease === undefined) void',
+    test: 'test/functions/runtime/flood.test.ts',
+    named: 'switched off and on again',
+  },
+  {
+    name: 'positions are queued if their function was switched off and on',
+    file: 'functions/rows/positions.ts',
+    from: 'and f.enabled and f.deleted_at is null and f.enabled_at <= p.created_at)`;',
+    to: 'and f.enabled and f.deleted_at is null)`;',
+    test: 'test/functions/runtime/flood.test.ts',
+    named: 'switched off and on again',
+  },
+  {
+    name: 'positions of persons that were deleted are delivered',
+    file: 'functions/rows/positions.ts',
+    from: 'and f.person_id = e.person_id and f.forgotten_at >= t.created_at)`;',
+    to: 'and f.person_id = e.person_id and f.forgotten_at < t.created_at)`;',
+    test: 'test/functions/runtime/flood.test.ts',
+    named: 'of a person that is deleted',
+  },
+  {
+    name: 'cancelled positions count as lost',
+    file: 'functions/rows/losses.ts',
+    from: "'p.cancelled is null'",
+    to: "'true'",
+    test: 'test/functions/runtime/flood.test.ts',
+    named: 'do not count as lost',
   },
   // Functions as they are written, tried and kept.
   {

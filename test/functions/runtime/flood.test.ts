@@ -4,7 +4,8 @@ import { transaction } from '../../../db/pool.ts';
 import { Dispatcher } from '../../../functions/dispatch/dispatcher.ts';
 import { Flood } from '../../../functions/dispatch/flood.ts';
 import { FUNCTIONS } from '../../../functions/manifest.ts';
-import { floodedOf, keepPositions } from '../../../functions/rows/positions.ts';
+import { eventsWanted, noteLosses } from '../../../functions/rows/losses.ts';
+import { deleteForgotten, floodedOf, keepPositions } from '../../../functions/rows/positions.ts';
 import { deleteOfPersons } from '../../../functions/rows/upkeep.ts';
 import { createLogger, type Logger } from '../../../telemetry/logger.ts';
 import { dropHooks } from '../../../tenancy/product.ts';
@@ -212,7 +213,15 @@ describe('positions', () => {
     );
     const persons = rows.map((row) => row.id);
     expect(persons).toHaveLength(1);
-    await transaction(world.api.pool, (client) => deleteOfPersons(client, world.anna.projectId, persons));
+    await transaction(world.api.pool, async (client) => {
+      await deleteOfPersons(client, world.anna.projectId, persons);
+      const { rows } = await client.query(
+        'select count(*)::int as n from function_positions where xmin = pg_current_xact_id()::xid',
+      );
+      // However many positions there are, none of them is written again.
+      expect(rows[0].n).toBe(0);
+    });
+    expect(await deleteForgotten(world.api.pool, 100)).toBe(0);
     const later = next;
     await store(1);
     missing = 0;
@@ -220,6 +229,52 @@ describe('positions', () => {
     expect([await queued(id), missing]).toEqual([1, 12]);
     await deliver();
     expect(world.arrivals.map(({ body }) => JSON.parse(body).id)).toEqual([later]);
+    await world.api.pool.query('delete from function_floods');
+    expect(await deleteForgotten(world.api.pool, 100)).toBe(1);
+    await world.change(id, { enabled: false });
+  });
+
+  test('of a function that is switched off and on again end as cancelled, and so does what is queued', async () => {
+    const id = await flooded();
+    await world.api.pool.query('delete from function_floods');
+    await store(10);
+    await world.api.pool.query('insert into function_floods (project_id, function_id) values ($1, $2)', [
+      ...[world.anna.projectId, id],
+    ]);
+    await world.change(id, { enabled: false });
+    await world.change(id, { enabled: true });
+    const later = next;
+    await store(3);
+    // There is no room for the others yet.
+    expect([await turns(), await positions(id)]).toEqual([12, 3]);
+    await deliver();
+    expect(world.arrivals.map(({ body }) => JSON.parse(body).id).sort((a, b) => a - b)).toEqual([
+      ...[later, later + 1, later + 2],
+    ]);
+    expect(await statuses(id)).toEqual({ cancelled: 22, succeeded: 3 });
+    await world.change(id, { enabled: false });
+  });
+
+  test('and that were cancelled do not count as lost if their partition is dropped', async () => {
+    const id = await flooded();
+    const [{ names }] = (
+      await world.api.pool.query(
+        `select array_agg(distinct e.tableoid::regclass::text) as names from function_positions p
+         cross join lateral unnest(p.uuids) as u (uuid) join events e on e.uuid = u.uuid where p.function_id = $1`,
+        [id],
+      )
+    ).rows;
+    const lost = () =>
+      transaction(world.api.pool, async (client) => {
+        let sum = 0;
+        for (const name of names) sum += await noteLosses(client, name);
+        await client.query('delete from function_losses');
+        return sum;
+      });
+    expect(await lost()).toBe(12);
+    await world.api.pool.query("update function_positions set cancelled = 'Cancelled by a test.'");
+    expect(await lost()).toBe(0);
+    expect(await eventsWanted(world.api.pool, names[0])).toBe(true);
     await world.change(id, { enabled: false });
   });
 

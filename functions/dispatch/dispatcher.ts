@@ -144,9 +144,8 @@ export interface TurnLimits {
   /** How long the filters may take for a piece, in milliseconds. */
   limit: number;
   room: number;
-  /** Whether the first event is taken in any case. */
+  /** Whether the first event of the first piece is taken in any case. */
   takesFirst: boolean;
-  piecesAtOnce: number;
   /** How much is read of events, in bytes. */
   mostBytes: number;
 }
@@ -154,12 +153,11 @@ const COMMON: TurnLimits = {
   limit: PROJECT_LIMIT,
   room: ROOM,
   takesFirst: false,
-  piecesAtOnce: PIECES_AT_ONCE,
   mostBytes: MOST_BYTES,
 };
-/** Nobody else waits for it. Pieces follow each other, because only the first event may lead to anything. */
+/** Nobody else waits for it. */
 const ALONE: TurnLimits = {
-  ...{ limit: LATE_LIMIT, room: LATE_ROOM, takesFirst: true, piecesAtOnce: 1 },
+  ...{ limit: LATE_LIMIT, room: LATE_ROOM, takesFirst: true },
   mostBytes: BYTES_AT_ONCE,
 };
 
@@ -186,6 +184,7 @@ class Turn {
   #rows = 0;
   /** Whether it has read as much as it may. */
   #isFull = false;
+  #hasBegun = false;
 
   constructor(
     deps: DispatcherDependencies,
@@ -221,6 +220,7 @@ class Turn {
     this.#seen.clear();
     this.#keys.clear();
     this.#found.clear();
+    this.#hasBegun = false;
     this.late.clear();
     this.missing = 0;
   }
@@ -323,7 +323,9 @@ class Turn {
     const pieces = new RowPieces(PIECE);
     const running = new Set<Promise<void>>();
     const begin = (bytes: Buffer) => {
-      const one = this.#match(bytes, versions).finally(() => running.delete(one));
+      const isFirst = !this.#hasBegun;
+      this.#hasBegun = true;
+      const one = this.#match(bytes, versions, isFirst).finally(() => running.delete(one));
       // Whoever waits for all of them gets the error.
       one.catch(() => undefined);
       running.add(one);
@@ -335,19 +337,24 @@ class Turn {
       // Who sends much at once does not keep others waiting for all of it.
       this.#isFull = this.bytes > this.#limits.mostBytes && (this.#rows > 0 || running.size > 0);
       if (this.#isFull) break;
-      if (running.size >= this.#limits.piecesAtOnce) await Promise.race(running);
+      if (running.size >= PIECES_AT_ONCE) await Promise.race(running);
     }
     const rest = pieces.rest();
     if (rest) begin(rest);
     await Promise.all(running);
   }
 
-  async #match(bytes: Uint8Array, versions: Versions, definitions: Definitions[] = []): Promise<void> {
+  async #match(
+    bytes: Uint8Array,
+    versions: Versions,
+    isFirst: boolean,
+    definitions: Definitions[] = [],
+  ): Promise<void> {
     const { limit, room, takesFirst } = this.#limits;
     const late = [...this.late.keys()];
     const job: MatchEventsJob = {
       ...{ bytes, versions, definitions, late, limit, room },
-      takesFirst: takesFirst && this.matched.length === 0,
+      takesFirst: takesFirst && isFirst,
     };
     let answer: MatchedEvents;
     try {
@@ -359,7 +366,7 @@ class Turn {
     }
     if (answer.needs.length > 0) {
       const needed = answer.needs.map((one) => this.#cache.get(one));
-      return this.#match(answer.bytes as Uint8Array, versions, needed);
+      return this.#match(answer.bytes as Uint8Array, versions, isFirst, needed);
     }
     for (const [xid, ids] of answer.seen) {
       this.#rows += ids.length / ID_BYTES;

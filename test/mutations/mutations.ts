@@ -2287,8 +2287,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'positions of a function that is switched off are queued',
     file: 'functions/rows/positions.ts',
-    from: 'and enabled and deleted_at is null))',
-    to: '))',
+    from: 'and (cancelled is not null or not ${RUNS}) order',
+    to: 'and cancelled is not null order',
     test: 'test/functions/runtime/flood.test.ts',
     named: 'end as cancelled',
   },
@@ -2578,8 +2578,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'an event that leads to too much is never taken',
     file: 'functions/dispatch/dispatcher.ts',
-    from: 'takesFirst: takesFirst && this.matched.length === 0,',
-    to: 'takesFirst: takesFirst && this.matched.length < 0,',
+    from: 'takesFirst: takesFirst && isFirst,',
+    to: 'takesFirst: takesFirst && isFirst && room < 0,',
     test: 'test/functions/runtime/neighbours.test.ts',
     named: 'nobody else waits',
   },
@@ -2614,18 +2614,6 @@ export const MUTATIONS: readonly Mutation[] = [
     to: '',
     test: 'test/functions/runtime/neighbours.test.ts',
     named: 'few copies',
-  },
-  {
-    name: 'a claim looks for what is due again and again',
-    file: 'functions/rows/queue.ts',
-    from: 'from due where q.seq = due.seq',
-    to: `from (select found.seq, found.lost from unnest($1::int[], $2::uuid[], $3::int[], $4::timestamptz[])
-         as w (project_id, function_id, count, since)
-       cross join lateral (select c.seq, c.lease is not null as lost from function_queue c
-         where c.project_id = w.project_id and c.function_id = w.function_id and c.due_at >= w.since
-         order by c.due_at, c.seq limit w.count for update skip locked) found) due where q.seq = due.seq`,
-    test: 'test/functions/runtime/neighbours.test.ts',
-    named: 'by a plan for an empty table',
   },
   {
     name: 'large events are read all at once',

@@ -1,15 +1,12 @@
 // What one project cannot do to the events of another one.
-import { randomUUID } from 'node:crypto';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import type { Queryable } from '../../../db/pool.ts';
 import { Compute } from '../../../functions/delivery/compute.ts';
 import type { Runnable } from '../../../functions/delivery/contents.ts';
 import { Dispatcher } from '../../../functions/dispatch/dispatcher.ts';
 import { RowPieces } from '../../../functions/dispatch/event-rows.ts';
 import { Flood } from '../../../functions/dispatch/flood.ts';
 import { findEventsAt, LARGEST_SEEN } from '../../../functions/rows/events.ts';
-import { claim } from '../../../functions/rows/queue.ts';
 import { type StepItem, work } from '../../../functions/run.ts';
 import type { Runner } from '../../../functions/runner.ts';
 import { compileBytecode } from '../../../hog/bytecode/index.ts';
@@ -138,40 +135,6 @@ test('a row that comes in many chunks is put together with few copies', () => {
   copied.mockRestore();
   expect(found.map((one) => one.length)).toEqual([length + 6]);
   expect(all).toBeLessThan(4 * bytes.length);
-});
-
-test('a claim looks for what is due once, also by a plan for an empty table', async () => {
-  const functions = Array.from({ length: 20 }, () => randomUUID());
-  const { projectId } = bob;
-  const client = await world.api.pool.connect();
-  try {
-    await client.query('begin');
-    await client.query('set local enable_hashjoin = off; set local enable_mergejoin = off');
-    await client.query(
-      `insert into function_queue (id, project_id, function_id, version, clock, seed)
-       select gen_random_uuid(), $1, f, 1, now(), 1 from unnest($2::uuid[]) f cross join generate_series(1, 20)`,
-      [projectId, functions],
-    );
-    let loops = 0;
-    const explaining = {
-      async query({ text, values }: { text: string; values: unknown[] }) {
-        const { rows } = await client.query(`explain (analyze, format json) ${text}`, values);
-        const visit = (plan: Record<string, unknown>) => {
-          if (plan['Node Type'] === 'LockRows') loops += plan['Actual Loops'] as number;
-          for (const child of (plan.Plans as Record<string, unknown>[] | undefined) ?? []) visit(child);
-        };
-        visit(rows[0]['QUERY PLAN'][0].Plan);
-        return { rows: [] };
-      },
-    } as unknown as Queryable;
-    const since = new Date(0).toISOString();
-    const wants = functions.map((functionId) => ({ projectId, functionId, count: 5, since }));
-    await claim(explaining, wants, { lease: randomUUID(), seconds: 30 });
-    expect(loops).toBe(functions.length);
-  } finally {
-    await client.query('rollback');
-    client.release();
-  }
 });
 
 describe('large events', () => {

@@ -60,6 +60,8 @@ const LINES_AT_ONCE = 50;
 const MOST_OF_ONE = 100;
 /** Which part a project may have of the places that others do not hold, however many functions it has. */
 const OF_A_PROJECT = 0.75;
+/** Which part of these a function may have of what the others of its project leave. */
+const OF_A_FUNCTION = 2 / 3;
 const AFTER_ERROR = 5_000;
 /** When invocations are tried again for which too much would have had to be read. */
 const AFTER_MUCH = 200;
@@ -316,7 +318,7 @@ export class Deliverer {
   }
 
   /**
-   * Divides the free places. A project gets at most a part of what others leave, a function half of what its project has
+   * Divides the free places. A project gets at most a part of what others leave, a function a part of what its project has
    * left, and those of projects with the fewest come first.
    */
   #shares(): Share[] {
@@ -345,7 +347,10 @@ export class Deliverer {
       const held = this.#held(line) + (given.get(line.projectId) ?? 0);
       const room = (free + held) * OF_A_PROJECT - held;
       // What it holds already counts, so that nobody fills all places bit by bit.
-      const count = Math.min(this.#mostOf(line), Math.ceil((room - line.inFlight) / 2));
+      const count = Math.min(
+        this.#mostOf(line),
+        Math.ceil((room + line.inFlight) * OF_A_FUNCTION - line.inFlight),
+      );
       if (count <= 0) continue;
       shares.push({ line, count });
       given.set(line.projectId, held + count - this.#held(line));

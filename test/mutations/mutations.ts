@@ -2239,10 +2239,10 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'one function takes all places',
     file: 'functions/delivery/deliverer.ts',
-    from: 'Math.ceil((room - line.inFlight) / 2)',
+    from: 'Math.ceil((room + line.inFlight) * OF_A_FUNCTION - line.inFlight)',
     to: 'room',
-    test: 'test/functions/runtime/fairness.test.ts',
-    named: 'leave places for others',
+    test: 'test/functions/runtime/neighbours.test.ts',
+    named: 'leave places for others of their project',
   },
   {
     name: 'an invocation is run again twice',

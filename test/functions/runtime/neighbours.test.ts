@@ -222,9 +222,21 @@ describe('steps that take long', () => {
   });
 });
 
-describe('many functions of a project', () => {
+describe('functions whose targets hang', () => {
   const held: ServerResponse[] = [];
   const servers: Server[] = [];
+  const ports: number[] = [];
+  beforeAll(async () => {
+    for (let at = 0; at < 3; at += 1) {
+      const server = createServer((_request, response) => void held.push(response));
+      servers.push(server);
+      ports.push(await reservePort());
+      await new Promise<void>((resolve) => server.listen(ports[at], '127.0.0.1', resolve));
+    }
+  });
+  beforeEach(() => {
+    held.length = 0;
+  });
   afterAll(async () => {
     for (const server of servers) {
       server.closeAllConnections();
@@ -232,13 +244,27 @@ describe('many functions of a project', () => {
     }
   });
 
+  test('leave places for others of their project, however many hosts one of them asks', async () => {
+    const url = 'http://127.0.0.1:{event.properties.port}/';
+    const hangs = await world.create(on('hangs', sender(url)));
+    const works = await world.create(on('works'));
+    const runtime = world.start();
+    const places = world.api.config.SLUICE_FUNCTION_CONCURRENCY;
+    await world.capture(
+      Array.from({ length: places }, (_, id) => ({ event: 'hangs', properties: { port: ports[id % 3] } })),
+    );
+    await eventually(async () => held.length >= places * 0.4);
+    await world.capture(events('works', 60));
+    await eventually(async () => world.arrivals.filter(({ path }) => path === 'works').length === 60);
+    expect(held.filter((one) => one.destroyed)).toEqual([]);
+    expect(held.length).toBeLessThanOrEqual(places * 0.5);
+    for (const id of [hangs, works]) await world.change(id, { enabled: false });
+    for (const one of held) one.end('{}');
+    await world.idle();
+    await world.stop(runtime);
+  });
+
   test('do not take all places together, however many hosts hang', async () => {
-    const ports = [await reservePort(), await reservePort(), await reservePort()];
-    for (const port of ports) {
-      const server = createServer((_request, response) => void held.push(response));
-      servers.push(server);
-      await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-    }
     const ids: string[] = [];
     for (let at = 0; at < 12; at += 1) {
       ids.push(await world.create(on('hang', sender(`http://127.0.0.1:${ports[at % 3]}/`)), bob));
@@ -258,7 +284,9 @@ describe('many functions of a project', () => {
     await world.idle();
     await world.stop(runtime);
   });
+});
 
+describe('many functions of a project', () => {
   test('keep positions only if too many of all of them wait', async () => {
     const ids = await Promise.all([1, 2, 3].map(() => world.create(on('paid', { paused: true }), bob)));
     const { pool } = world.api;

@@ -12,6 +12,12 @@ class InputError extends Error {}
 export const inOrder = (inputs: StoredInputs) =>
   Object.entries(inputs).toSorted(([, a], [, b]) => (a.order ?? -1) - (b.order ?? -1));
 
+/** Says in an error of which input it tells. */
+export function nameInput(key: string, error: unknown): unknown {
+  if (error instanceof Error) error.message = `Input "${key}": ${error.message}`;
+  return error;
+}
+
 /** Evaluates one template. */
 export type Evaluate = (code: Bytecode, globals: Globals, around: Surroundings) => unknown;
 

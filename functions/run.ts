@@ -13,7 +13,7 @@ import {
   surroundingsIn,
 } from './evaluate.ts';
 import { isHeavy } from './filter.ts';
-import { inOrder, valueOfInput } from './input-values.ts';
+import { inOrder, nameInput, valueOfInput } from './input-values.ts';
 import type { InputSchema, StoredInputs } from './rules/definition.ts';
 import type { Frame } from './rules/frame.ts';
 import type { Globals } from './rules/globals.ts';
@@ -157,11 +157,14 @@ function begin(job: BeginJob, place: HostOptions['place'], room = WHOLE_ROOM): B
   // Texts that name the person are empty where there is none. Otherwise each would end the run.
   const globals = { ...(job.isTransformation ? {} : { person: null }), ...job.globals, inputs };
   const around = surroundingsOf(job.frame, room);
+  let current = '';
   try {
     for (const [key, input] of inOrder(job.inputs)) {
+      current = key;
       inputs[key] = Object.hasOwn(job.given, key) ? job.given[key] : valueOfInput(input, globals, around);
     }
-  } catch (error) {
+  } catch (failure) {
+    const error = nameInput(current, failure);
     if (!(error instanceof Error)) throw error;
     const failed = { status: 'failed', error: error.message, where: 'inputs', at: null } as const;
     return { ...failed, printed: [], captured: [], steps: 0, milliseconds: 0, memory: 0, globals };

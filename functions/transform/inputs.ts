@@ -3,7 +3,7 @@ import type { Bytecode } from '../../hog/bytecode/index.ts';
 import { compileJavaScript, type JavaScriptOptions } from '../../hog/javascript/index.ts';
 import { TEMPLATE_LIMITS } from '../evaluate.ts';
 import { isJavaScript, type Moment } from '../filter.ts';
-import { codesIn, type Evaluate, inMachine, inOrder, valueOfInput } from '../input-values.ts';
+import { codesIn, type Evaluate, inMachine, inOrder, nameInput, valueOfInput } from '../input-values.ts';
 import type { StoredInputs } from '../rules/definition.ts';
 import type { Globals } from '../rules/globals.ts';
 
@@ -38,10 +38,16 @@ export function inputsOf(
   const valuesFor = (globals: Globals): Inputs => {
     const inputs: Inputs = {};
     const seen = { ...globals, inputs };
-    for (const [key, input] of sorted) {
-      inputs[key] = Object.hasOwn(given, key)
-        ? given[key]
-        : valueOfInput(input, seen, moment.surroundings, evaluate);
+    let current = '';
+    try {
+      for (const [key, input] of sorted) {
+        current = key;
+        inputs[key] = Object.hasOwn(given, key)
+          ? given[key]
+          : valueOfInput(input, seen, moment.surroundings, evaluate);
+      }
+    } catch (error) {
+      throw nameInput(current, error);
     }
     return inputs;
   };

@@ -205,7 +205,7 @@ describe('a test of a function', () => {
     });
     expect(body.status).toBe('error');
     expect(body.errors[0]).toBe(
-      `Error building inputs for event ${EVENT.uuid}: Global variable not found: nobody.knows`,
+      `Error building inputs for event ${EVENT.uuid}: Input "a": Global variable not found: nobody.knows`,
     );
   });
 });

@@ -7,7 +7,7 @@ import { type Address, createPool, type PoolLimits } from '../db/pool.ts';
 import { createEgress, type EgressOptions } from '../egress/egress.ts';
 import { createFunctionCompiler } from '../functions/compiler.ts';
 import { Compute } from '../functions/delivery/compute.ts';
-import { Deliverer } from '../functions/delivery/deliverer.ts';
+import { Deliverer, type DelivererOptions } from '../functions/delivery/deliverer.ts';
 import type { FunctionEvent } from '../functions/delivery/delivery.ts';
 import { Hosts } from '../functions/delivery/hosts.ts';
 import { Dispatcher } from '../functions/dispatch/dispatcher.ts';
@@ -36,6 +36,8 @@ export interface FunctionRuntimeDependencies {
   registry?: Registry | undefined;
   /** Looks up the names of hosts. Undefined: as the system does. */
   resolve?: EgressOptions['resolve'];
+  /** How invocations are taken. Undefined: as the settings say. */
+  delivering?: Partial<DelivererOptions>;
 }
 
 export interface FunctionRuntime {
@@ -101,7 +103,7 @@ export function startFunctions(deps: FunctionRuntimeDependencies): FunctionRunti
         await ingest.submit({ projectId, events: transformed });
       },
     },
-    { places, leaseSeconds: config.SLUICE_FUNCTION_LEASE_SECONDS },
+    { places, leaseSeconds: config.SLUICE_FUNCTION_LEASE_SECONDS, ...deps.delivering },
   );
   const metrics = createDispatchMetrics(registry);
   const queued: FloodDependencies['queued'] = (functions) => deliverer.due(functions);

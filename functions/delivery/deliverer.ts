@@ -6,7 +6,7 @@ import { keepBatchProgress, leaveBatch } from '../rows/delivery-batches.ts';
 import { type FoundEvent, findEventsAt, LARGEST_SEEN } from '../rows/events.ts';
 import { DISABLED } from '../rows/history.ts';
 import { type Governed, listGoverned } from '../rows/paces.ts';
-import { claim, keepProgress, listWaiting, type QueueRow } from '../rows/queue.ts';
+import { claim, keepProgress, listWaiting, NO_FUNCTION, type QueueRow, type Waiting } from '../rows/queue.ts';
 import { type DisabledFunction, degradedFunctions, disabledFunctions } from '../rows/states.ts';
 import { microsecondsOf } from '../rules/microseconds.ts';
 import { SWITCHED_OFF } from '../rules/replay.ts';
@@ -32,9 +32,13 @@ export interface DelivererOptions {
   leaseSeconds: number;
   /** How often functions with waiting invocations are looked for, in milliseconds. */
   lookEvery: number;
+  /** How many of them one look finds. The next one goes on after them. */
+  mostFound: number;
 }
 
-export const DELIVERER_DEFAULTS: DelivererOptions = { places: 256, leaseSeconds: 30, lookEvery: 1_000 };
+export const DELIVERER_DEFAULTS: DelivererOptions = {
+  ...{ places: 256, leaseSeconds: 30, lookEvery: 1_000, mostFound: 20_000 },
+};
 
 /** A function with waiting invocations, as this process knows it. */
 interface Line {
@@ -55,7 +59,6 @@ interface Share {
 
 /** A transaction that enqueues may be open for so long after the time that it gives its invocations. */
 const OPEN = 30_000;
-const MOST_LINES = 20_000;
 const LINES_AT_ONCE = 50;
 const MOST_OF_ONE = 100;
 /** Which part a project may have of the places that others do not hold, however many functions it has. */
@@ -104,6 +107,8 @@ export class Deliverer {
   readonly #unwritten = new PerProject();
   #degraded: ReadonlySet<string> = new Set();
   #nextLook = 0;
+  /** The last function that the last look found, if there may be more after it. */
+  #lookedUpTo: Pick<Waiting, 'project_id' | 'function_id'> = NO_FUNCTION;
   #wake: (() => void) | undefined;
   #isAwake = false;
   #isStirring = false;
@@ -212,7 +217,11 @@ export class Deliverer {
   /** Looks which functions have waiting invocations. */
   async #look(): Promise<void> {
     const began = Date.now();
-    const waiting = await listWaiting(this.#deps.pool, MOST_LINES);
+    const { mostFound } = this.#options;
+    const after = this.#lookedUpTo;
+    const waiting = await listWaiting(this.#deps.pool, mostFound, after);
+    const last = waiting.length < mostFound ? undefined : waiting.at(-1);
+    this.#lookedUpTo = last ?? NO_FUNCTION;
     this.#governed = new Map((await listGoverned(this.#deps.pool)).map((one) => [one.function_id, one]));
     this.#degraded = await degradedFunctions(this.#deps.pool, WATCHER);
     const took = Date.now() - began;
@@ -227,6 +236,7 @@ export class Deliverer {
     // A claim that is under way counts in lines that it knows.
     for (const [key, line] of this.#governing ? [] : this.#lines) {
       if (known.has(key) || line.inFlight > 0 || line.dueAt <= began) continue;
+      if (!isAfter(line, after) || (last && isAfter(line, last))) continue;
       this.#lines.delete(key);
     }
     this.#nextLook = Date.now() + Math.max(this.#options.lookEvery, took * 20);
@@ -535,6 +545,12 @@ export class Deliverer {
     this.#stirSoon();
   }
 }
+
+/** Whether a function comes after another one in the order of the queue. */
+const isAfter = (
+  { projectId, functionId }: Line,
+  { project_id, function_id }: Pick<Waiting, 'project_id' | 'function_id'>,
+): boolean => projectId > project_id || (projectId === project_id && functionId > function_id);
 
 const NOTHING = { cost: 0, attempts: [], after: 0, attempt: 0, progress: null, logs: [], counts: [] };
 

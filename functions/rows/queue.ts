@@ -138,22 +138,27 @@ export interface Waiting {
   due_at: string;
 }
 
-/**
- * Lists the functions that have waiting invocations, by jumping from one to the next. `since` leaves out what was due
- * before.
- */
-export async function listWaiting(queryable: Queryable, limit: number): Promise<Waiting[]> {
+/** Before the first function. */
+export const NO_FUNCTION = { project_id: 0, function_id: '00000000-0000-0000-0000-000000000000' };
+
+/** Lists the functions after another one that have waiting invocations, by jumping from one to the next. */
+export async function listWaiting(
+  queryable: Queryable,
+  limit: number,
+  after: Pick<Waiting, 'project_id' | 'function_id'> = NO_FUNCTION,
+): Promise<Waiting[]> {
   const { rows } = await queryable.query({
     name: 'list-waiting-functions',
     text: `with recursive waiting as (
-       (select project_id, function_id, due_at from function_queue order by project_id, function_id, due_at limit 1)
+       (select project_id, function_id, due_at from function_queue where (project_id, function_id) > ($2, $3::uuid)
+         order by project_id, function_id, due_at limit 1)
        union all
        select next.project_id, next.function_id, next.due_at from waiting w
        cross join lateral (select q.project_id, q.function_id, q.due_at from function_queue q
          where (q.project_id, q.function_id) > (w.project_id, w.function_id)
          order by q.project_id, q.function_id, q.due_at limit 1) next)
      select * from waiting limit $1`,
-    values: [limit],
+    values: [limit, after.project_id, after.function_id],
   });
   return rows;
 }

@@ -2949,4 +2949,12 @@ export const MUTATIONS: readonly Mutation[] = [
     test: 'test/flags/fairness.test.ts',
     named: 'thousands of patterns',
   },
+  {
+    name: 'many functions that wait hide those after them',
+    file: 'functions/delivery/deliverer.ts',
+    from: 'this.#lookedUpTo = last ?? NO_FUNCTION;',
+    to: 'this.#lookedUpTo = NO_FUNCTION;',
+    test: 'test/functions/runtime/neighbours.test.ts',
+    named: 'hide none of those after them',
+  },
 ];

@@ -287,6 +287,26 @@ describe('functions whose targets hang', () => {
 });
 
 describe('many functions of a project', () => {
+  test('that wait and are paused hide none of those after them', async () => {
+    const url = world.url('found');
+    const ids = await Promise.all(
+      Array.from({ length: 5 }, () => world.create(on('found', { ...sender(url), paused: true }))),
+    );
+    const dispatching = world.start();
+    await world.capture(events('found', 1));
+    await eventually(async () => (await queuedOf(world.anna)) === 5);
+    await world.stop(dispatching);
+    // In the order in which functions are looked for.
+    const [paused, works] = [ids.sort().slice(0, 4), ids.at(-1) as string];
+    await world.change(works, { paused: false });
+    const runtime = world.start({ delivering: { mostFound: 2 } });
+    await eventually(async () => world.arrivals.filter(({ path }) => path === 'found').length === 1);
+    for (const id of paused) await world.change(id, { enabled: false });
+    await world.change(works, { enabled: false });
+    await world.idle();
+    await world.stop(runtime);
+  });
+
   test('keep positions only if too many of all of them wait', async () => {
     const ids = await Promise.all([1, 2, 3].map(() => world.create(on('paid', { paused: true }), bob)));
     const { pool } = world.api;

@@ -30,7 +30,7 @@ export interface RuntimeWorld {
   answer(how: Answer): void;
   url(path?: string): string;
   /** Starts a runtime. It is stopped at the end of the file. */
-  start(more?: Pick<FunctionRuntimeDependencies, 'resolve'>): FunctionRuntime;
+  start(more?: Pick<FunctionRuntimeDependencies, 'resolve' | 'delivering'>): FunctionRuntime;
   stop(runtime: FunctionRuntime): Promise<void>;
   create(fields: object, tenant?: Tenant): Promise<string>;
   change(id: string, fields: object, tenant?: Tenant): Promise<void>;

@@ -1,6 +1,6 @@
 // What programs ask of the world: requests.
 import type { Egress } from '../egress/egress.ts';
-import { nestsDeeper } from '../values/nesting.ts';
+import { exceeds, type JsonLimits } from '../values/nesting.ts';
 import type { InvocationLog } from './rules/logs.ts';
 import { answerTo, type MockedAnswer } from './rules/mocks.ts';
 import type { Redact } from './rules/redact.ts';
@@ -150,12 +150,12 @@ function askedOf([url, options]: readonly unknown[]): Asked {
   return { method, request: { url: String(url), headers, body: text }, signing: signingOf(given) };
 }
 
-/** How deep an answer may nest, like an event. */
-const MAX_DEPTH = 200;
+/** How deep an answer may nest, like an event, and how much it may hold to be more than a text. */
+const ANSWER: JsonLimits = { depth: 200, values: 100_000 };
 
 /** Reads the body of an answer: as JSON if it is some, or else as text. */
 function answerOf(text: string): unknown {
-  if (nestsDeeper(text, MAX_DEPTH)) return text;
+  if (exceeds(text, ANSWER)) return text;
   try {
     return JSON.parse(text);
   } catch {
@@ -186,12 +186,15 @@ export async function fetchFor(args: readonly unknown[], context: FetchContext):
     request: { url: String(args[0]), headers: {}, body: null },
   };
   let size = 0;
-  const hidden = ({ status, body }: FetchResult): FetchResult => ({ status, body: redact.value(body) });
+  /** `json`: the body as it came. Mostly there is nothing to hide in it, which is found out faster than value by value. */
+  const hidden = ({ status, body }: FetchResult, json?: string): FetchResult =>
+    json !== undefined && redact.hasNothing(json) ? { status, body } : { status, body: redact.value(body) };
   const done = (
     answer: FetchResult | null,
     error: Error | null,
-    retryAfter: number | null = null,
+    { retryAfter = null, json }: { retryAfter?: number | null; json?: string } = {},
   ): Fetched => {
+    const told = answer && hidden(answer, json);
     const { url, headers, body } = asked.request;
     const shown = {
       ...{
@@ -202,7 +205,7 @@ export async function fetchFor(args: readonly unknown[], context: FetchContext):
       body: body === null ? null : redact.text(body),
       signed: asked.signing?.scheme ?? null,
       ...{ mocked: isMocked, duration_ms: Math.round(performance.now() - began) },
-      response: answer && hidden(answer),
+      response: told,
       error: error && redact.text(error.message),
     };
     const isExpected = error === null && answer !== null && context.expects(answer.status);
@@ -218,8 +221,9 @@ export async function fetchFor(args: readonly unknown[], context: FetchContext):
           `${error ? ` Error: ${error.message}.` : ''}${repeats ? ' Retrying.' : ''}`,
       );
     }
-    const result = answer ?? { status: 500, body: `${error?.name ?? 'Error'}: ${error?.message ?? ''}` };
-    return { result: hidden(result), shown, failed, repeat: repeats ? failure : null, size };
+    const result =
+      told ?? hidden({ status: 500, body: `${error?.name ?? 'Error'}: ${error?.message ?? ''}` });
+    return { result, shown, failed, repeat: repeats ? failure : null, size };
   };
   try {
     asked = askedOf(args);
@@ -248,7 +252,8 @@ export async function fetchFor(args: readonly unknown[], context: FetchContext):
     });
     size = answer.body.length;
     const retryAfter = retryAfterOf(answer.headers['retry-after']);
-    return done({ status: answer.status, body: answerOf(answer.body.toString('utf8')) }, null, retryAfter);
+    const json = answer.body.toString('utf8');
+    return done({ status: answer.status, body: answerOf(json) }, null, { retryAfter, json });
   } catch (error) {
     if (context.signal?.aborted) throw context.signal.reason;
     if (error instanceof NotNowError) throw error;

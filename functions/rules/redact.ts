@@ -43,6 +43,8 @@ export interface Redact {
   text(text: string): string;
   /** Also replaces them in every text of a value. In keys, only those that are not short. */
   value(value: unknown): unknown;
+  /** Whether there is surely nothing to replace in what this JSON stands for. */
+  hasNothing(json: string): boolean;
 }
 
 /**
@@ -53,7 +55,7 @@ export function redactor(secrets: unknown, inputs: unknown): Redact {
   const found = new Set(
     [...textsOf(secrets), ...credentialsOf(inputs)].filter((one) => one.trim() !== '').flatMap(forms),
   );
-  if (found.size === 0) return { text: (text) => text, value: (value) => value };
+  if (found.size === 0) return { text: (text) => text, value: (value) => value, hasNothing: () => true };
   const longestFirst = [...found].toSorted((a, b) => b.length - a.length);
   const replacing = (secrets: readonly string[]) => {
     if (secrets.length === 0) return (one: string) => one;
@@ -75,5 +77,9 @@ export function redactor(secrets: unknown, inputs: unknown): Redact {
       Object.entries(one).map(([key, entry]) => [name(key), value(entry, depth + 1)]),
     );
   };
-  return { text, value: (one) => value(one) };
+  const pattern = new RegExp(longestFirst.map(escaped).join('|'));
+  // A number can be written in several ways, and so can a text with a backslash.
+  const isNumeric = longestFirst.some((one) => /^[\d.eE+-]+$/.test(one));
+  const hasNothing = (json: string) => !isNumeric && !json.includes('\\') && json.search(pattern) < 0;
+  return { text, value: (one) => value(one), hasNothing };
 }

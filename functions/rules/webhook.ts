@@ -1,5 +1,5 @@
 // Requests to functions that take them, and what such functions answer.
-import { nestsDeeper } from '../../values/nesting.ts';
+import { exceeds } from '../../values/nesting.ts';
 
 /** A request as it comes. */
 export interface IncomingRequest {
@@ -59,7 +59,7 @@ function parsedBody(text: string, contentType: string): unknown {
   const isJson = contentType === '' || /^[^;]*\bjson\b/i.test(contentType);
   if (!isJson) return text;
   // To parse what nests very deep takes a hundred times as long as other JSON.
-  if (nestsDeeper(text, DEEPEST)) throw new BodyError(`The body nests deeper than ${DEEPEST} levels.`);
+  if (exceeds(text, { depth: DEEPEST })) throw new BodyError(`The body nests deeper than ${DEEPEST} levels.`);
   try {
     return JSON.parse(text);
   } catch {

@@ -2634,7 +2634,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'an answer may nest as deep as it likes',
     file: 'functions/effects.ts',
-    from: 'if (nestsDeeper(text, MAX_DEPTH)) return text;',
+    from: 'if (exceeds(text, ANSWER)) return text;',
     to: '',
     test: 'test/functions/runtime/neighbours.test.ts',
     named: 'nests too deep',
@@ -2699,8 +2699,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a body that nests too deep is parsed all the same',
     file: 'functions/rules/webhook.ts',
-    from: 'if (nestsDeeper(text, DEEPEST)) throw',
-    to: 'if (nestsDeeper(text, 1e9)) throw',
+    from: 'if (exceeds(text, { depth: DEEPEST })) throw',
+    to: 'if (exceeds(text, { depth: 1e9 })) throw',
     test: 'test/functions/rules/webhook.test.ts',
     named: 'before it is parsed',
   },
@@ -2956,5 +2956,12 @@ export const MUTATIONS: readonly Mutation[] = [
     to: 'this.#lookedUpTo = NO_FUNCTION;',
     test: 'test/functions/runtime/neighbours.test.ts',
     named: 'hide none of those after them',
+  },
+  {
+    name: 'an answer without a backslash is not looked through for secrets',
+    file: 'functions/rules/redact.ts',
+    from: "!isNumeric && !json.includes('\\\\') && json.search(pattern) < 0",
+    to: "!json.includes('\\\\')",
+    test: 'test/functions/rules/redact.test.ts',
   },
 ];

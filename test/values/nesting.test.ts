@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { nestsDeeper } from '../../values/nesting.ts';
+import { exceeds } from '../../values/nesting.ts';
 
 test.each([
   ['[]', 1, false],
@@ -14,5 +14,16 @@ test.each([
   [']]]][[', 1, false],
   [`${'['.repeat(1_000_000)}`, 200, true],
 ])('JSON that begins with %j nests deeper than %i: %p', (json, most, expected) => {
-  expect(nestsDeeper(json, most)).toBe(expected);
+  expect(exceeds(json, { depth: most })).toBe(expected);
+});
+
+test.each([
+  ['[1, 2, 3]', 3, false],
+  ['[1, 2, 3]', 2, true],
+  ['["1, 2, 3", "[,]"]', 2, false],
+  ['[{}, {}, {}]', 5, true],
+  ['[{}, {}, {}]', 6, false],
+  [`[${'{},'.repeat(300_000)}{}]`, 100_000, true],
+])('JSON that begins with %j has more than %i values: %p', (json, values, expected) => {
+  expect(exceeds(json, { depth: 10, values })).toBe(expected);
 });

@@ -35,7 +35,6 @@ import { requireUniqueKeys, type SettledInput, settleInputs, sortInputs } from '
 import { type FunctionTypeName, typeOf } from './rules/types.ts';
 import { type SiteInputs, type SiteMapping, siteProgram, siteTemplate, Template } from './site.ts';
 
-/** What a function is compiled from. It can be sent to a thread. */
 /** A cohort that filters name, or that is named by one of those. */
 export interface CohortSource {
   id: number;
@@ -45,6 +44,7 @@ export interface CohortSource {
   filters: string;
 }
 
+/** What a function is compiled from. It can be sent to a thread. */
 export interface FunctionSource {
   type: FunctionTypeName;
   content: Content;

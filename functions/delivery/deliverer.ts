@@ -352,9 +352,9 @@ export class Deliverer {
       )
       .slice(0, LINES_AT_ONCE);
     const shares: Share[] = [];
-    const given = new Map<number, number>();
+    const given = new PerProject();
     for (const line of due) {
-      const held = this.#held(line) + (given.get(line.projectId) ?? 0);
+      const held = this.#held(line) + given.of(line.projectId);
       const room = (free + held) * OF_A_PROJECT - held;
       // What it holds already counts, so that nobody fills all places bit by bit.
       const count = Math.min(
@@ -363,7 +363,7 @@ export class Deliverer {
       );
       if (count <= 0) continue;
       shares.push({ line, count });
-      given.set(line.projectId, held + count - this.#held(line));
+      given.add(line.projectId, count);
       free -= count;
     }
     return shares;
@@ -504,8 +504,9 @@ export class Deliverer {
   ): Promise<void> {
     let outcome: Outcome;
     if (startsAt !== undefined && startsAt > Date.now()) await pause(startsAt - Date.now());
+    const over = withoutEvent(row, event);
     if ('reason' in found) outcome = ended(found.status, found.reason);
-    else if (withoutEvent(row, event)) outcome = withoutEvent(row, event) as Outcome;
+    else if (over) outcome = over;
     else {
       const { leaseSeconds: seconds } = this.#options;
       const keep: DeliveryDependencies['keep'] = ({ seq, batch }, progress) =>

@@ -74,11 +74,14 @@ const documentsOf = ({ filters, mappings }: Filtered) => [
 export const namesTestAccounts = (content: Filtered): boolean =>
   documentsOf(content).some((document) => Boolean(document.filter_test_accounts));
 
-/** Returns the ids of the actions that filters name. Throws no error: filters that cannot be read name none. */
-export function namedActions(content: Filtered): number[] {
+/** Finds ids in filters. Throws no error: filters that cannot be read name none. */
+function idsIn(
+  content: Filtered,
+  find: (filters: ReturnType<typeof readFunctionFilters>) => readonly number[],
+): number[] {
   const ids = documentsOf(content).flatMap((document) => {
     try {
-      return actionIds(readFunctionFilters(document));
+      return find(readFunctionFilters(document));
     } catch {
       return [];
     }
@@ -86,22 +89,18 @@ export function namedActions(content: Filtered): number[] {
   return [...new Set(ids)];
 }
 
+/** Returns the ids of the actions that filters name. */
+export const namedActions = (content: Filtered): number[] => idsIn(content, actionIds);
+
 /** Returns the ids of the cohorts that filters name, with those of the project's test accounts and of actions. */
-export function namedCohorts(
+export const namedCohorts = (
   content: Filtered,
   testAccounts: unknown,
   actions: ReadonlyMap<number, readonly ActionStep[]>,
-): number[] {
-  const ids = documentsOf(content).flatMap((document) => {
-    try {
-      const common = { testAccounts: readFilters(testAccounts ?? []), actions };
-      return functionCohorts(readFunctionFilters(document), common);
-    } catch {
-      return [];
-    }
-  });
-  return [...new Set(ids)];
-}
+): number[] =>
+  idsIn(content, (filters) =>
+    functionCohorts(filters, { testAccounts: readFilters(testAccounts ?? []), actions }),
+  );
 
 /** Checks and compiles a function. Throws a FunctionError that names the first field that is wrong. */
 export async function compileFunction(parser: Parser, source: FunctionSource): Promise<CompiledContent> {

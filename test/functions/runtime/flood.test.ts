@@ -130,13 +130,23 @@ describe('a function with too many waiting invocations', () => {
 });
 
 describe('positions', () => {
-  const flooded = async () => {
-    const id = await world.create(on('paid'));
-    await world.api.pool.query('insert into function_floods (project_id, function_id) values ($1, $2)', [
+  const keepPositionsOf = (id: string) =>
+    world.api.pool.query('insert into function_floods (project_id, function_id) values ($1, $2)', [
       ...[world.anna.projectId, id],
     ]);
+  const flooded = async () => {
+    const id = await world.create(on('paid'));
+    await keepPositionsOf(id);
     await store(12);
     expect(await positions(id)).toBe(12);
+    return id;
+  };
+  /** The same, with some invocations that are queued. */
+  const floodedAndQueued = async (count: number) => {
+    const id = await flooded();
+    await world.api.pool.query('delete from function_floods');
+    await store(count);
+    await keepPositionsOf(id);
     return id;
   };
   const cancel = async (id: string, body: object) => {
@@ -162,12 +172,7 @@ describe('positions', () => {
     );
 
   test('are cancelled with what waits, and what comes later is delivered', async () => {
-    const id = await flooded();
-    await world.api.pool.query('delete from function_floods');
-    await store(3);
-    await world.api.pool.query('insert into function_floods (project_id, function_id) values ($1, $2)', [
-      ...[world.anna.projectId, id],
-    ]);
+    const id = await floodedAndQueued(3);
     expect([await queued(id), await positions(id)]).toEqual([3, 12]);
     expect(await cancel(id, { search: 'quota' })).toEqual({ cancelled_count: 0, has_more: false });
     expect(await cancel(id, { before: '2020-01-01T00:00:00Z' })).toEqual({
@@ -193,12 +198,7 @@ describe('positions', () => {
   });
 
   test('that are cancelled leave although the queue is full', async () => {
-    const id = await flooded();
-    await world.api.pool.query('delete from function_floods');
-    await store(10);
-    await world.api.pool.query('insert into function_floods (project_id, function_id) values ($1, $2)', [
-      ...[world.anna.projectId, id],
-    ]);
+    const id = await floodedAndQueued(10);
     await world.api.pool.query("update function_positions set cancelled = 'Cancelled by a test.'");
     expect(await turns()).toBe(12);
     expect([await queued(id), await positions(id), await statuses(id)]).toEqual([10, 0, { cancelled: 12 }]);
@@ -235,12 +235,7 @@ describe('positions', () => {
   });
 
   test('of a function that is switched off and on again end as cancelled, and so does what is queued', async () => {
-    const id = await flooded();
-    await world.api.pool.query('delete from function_floods');
-    await store(10);
-    await world.api.pool.query('insert into function_floods (project_id, function_id) values ($1, $2)', [
-      ...[world.anna.projectId, id],
-    ]);
+    const id = await floodedAndQueued(10);
     await world.change(id, { enabled: false });
     await world.change(id, { enabled: true });
     const later = next;

@@ -1,0 +1,130 @@
+import type { Pool } from '../../db/pool.ts';
+import { type Governed, listGoverned } from '../rows/paces.ts';
+import { listWaiting, NO_FUNCTION, type Waiting } from '../rows/queue.ts';
+import { degradedFunctions } from '../rows/states.ts';
+import type { DeliveryPolicy } from '../rules/policy.ts';
+import { WATCHER } from '../rules/watcher.ts';
+
+/** A function with waiting invocations, as this process knows it. */
+export interface Line {
+  projectId: number;
+  functionId: string;
+  inFlight: number;
+  /** When something is due, in milliseconds. Infinity: nothing that is known. */
+  dueAt: number;
+  /** What was due before this was taken by somebody. In milliseconds. */
+  since: number;
+}
+
+export interface LookOptions {
+  /** How often functions with waiting invocations are looked for, in milliseconds. */
+  lookEvery: number;
+  /** How many of them one look finds. The next one goes on after them. */
+  mostFound: number;
+}
+
+/** A transaction that enqueues may be open for so long after the time that it gives its invocations. */
+const OPEN = 30_000;
+
+/** If nothing is due at a time: what was due before this is taken by somebody. In milliseconds. */
+export const takenBefore = (time: number): number => time - OPEN;
+
+/** The functions with waiting invocations, and what decides when they are delivered. */
+export class Lines {
+  readonly #pool: Pool;
+  readonly #options: LookOptions;
+  readonly #lines = new Map<string, Line>();
+  /** Functions with a policy, as far as this process knows. */
+  #governed: ReadonlyMap<string, Pick<Governed, 'delivery' | 'paused'>> = new Map();
+  #degraded: ReadonlySet<string> = new Set();
+  /** The last function that the last look found, if there may be more after it. */
+  #lookedUpTo: Pick<Waiting, 'project_id' | 'function_id'> = NO_FUNCTION;
+  /** When the next look is due, in milliseconds. */
+  nextLook = 0;
+
+  constructor(pool: Pool, options: LookOptions) {
+    this.#pool = pool;
+    this.#options = options;
+  }
+
+  get all(): Iterable<Line> {
+    return this.#lines.values();
+  }
+
+  of(functionId: string): Line | undefined {
+    return this.#lines.get(functionId);
+  }
+
+  /** Something of a function is due at this time at the latest. */
+  expect({ projectId, functionId }: { projectId: number; functionId: string }, at: number): Line {
+    let line = this.#lines.get(functionId);
+    if (!line) {
+      line = { projectId, functionId, inFlight: 0, dueAt: at, since: 0 };
+      this.#lines.set(functionId, line);
+    }
+    line.dueAt = Math.min(line.dueAt, at);
+    return line;
+  }
+
+  isGoverned(functionId: string): boolean {
+    return this.#governed.has(functionId);
+  }
+
+  isPaused(functionId: string): boolean {
+    return this.#governed.get(functionId)?.paused === true;
+  }
+
+  policyOf(functionId: string): DeliveryPolicy {
+    return this.#governed.get(functionId)?.delivery ?? {};
+  }
+
+  isDegraded(functionId: string): boolean {
+    return this.#degraded.has(functionId);
+  }
+
+  /** A function has a policy. The next look knows better. */
+  govern(functionId: string, { delivery, paused }: Pick<Governed, 'delivery' | 'paused'>): void {
+    if (!this.isGoverned(functionId))
+      this.#governed = new Map([...this.#governed, [functionId, { delivery, paused }]]);
+  }
+
+  /** Looks which functions have waiting invocations. Others are forgotten, if `mayForget` allows that by then. */
+  async look(mayForget: () => boolean): Promise<void> {
+    const began = Date.now();
+    const { mostFound } = this.#options;
+    const after = this.#lookedUpTo;
+    const waiting = await listWaiting(this.#pool, mostFound, after);
+    const last = waiting.length < mostFound ? undefined : waiting.at(-1);
+    this.#lookedUpTo = last ?? NO_FUNCTION;
+    this.#governed = new Map((await listGoverned(this.#pool)).map((one) => [one.function_id, one]));
+    this.#degraded = await degradedFunctions(this.#pool, WATCHER);
+    const took = Date.now() - began;
+    const known = new Set<string>();
+    for (const { project_id: projectId, function_id: functionId, due_at: due } of waiting) {
+      known.add(functionId);
+      // What waits for others is due, and it is known when there is something to do.
+      if (this.policyOf(functionId).batch && this.#isPlanned(functionId, began)) continue;
+      const line = this.expect({ projectId, functionId }, Date.parse(due));
+      line.since = Math.min(line.since, Date.parse(due));
+    }
+    if (mayForget()) {
+      for (const [key, line] of this.#lines) {
+        if (known.has(key) || line.inFlight > 0 || line.dueAt <= began) continue;
+        if (!isAfter(line, after) || (last && isAfter(line, last))) continue;
+        this.#lines.delete(key);
+      }
+    }
+    this.nextLook = Date.now() + Math.max(this.#options.lookEvery, took * 20);
+  }
+
+  #isPlanned(functionId: string, now: number): boolean {
+    const { dueAt } = this.#lines.get(functionId) ?? { dueAt: Number.POSITIVE_INFINITY };
+    return dueAt > now && dueAt !== Number.POSITIVE_INFINITY;
+  }
+}
+
+/** Whether a function comes after another one in the order of the queue. */
+const isAfter = (
+  { projectId, functionId }: Line,
+  { project_id, function_id }: Pick<Waiting, 'project_id' | 'function_id'>,
+): boolean => projectId > project_id || (projectId === project_id && functionId > function_id);

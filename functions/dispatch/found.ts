@@ -1,0 +1,152 @@
+import { randomInt } from 'node:crypto';
+import type { Transaction } from '../../db/pool.ts';
+import { uuidv7 } from '../../db/uuid.ts';
+import { cleanText } from '../../values/texts.ts';
+import { addCounts, Counts } from '../rows/counts.ts';
+import { DISABLED, recordRefused } from '../rows/history.ts';
+import { addLateKeys } from '../rows/late-batches.ts';
+import { addLogs } from '../rows/logs.ts';
+import { countMasked, type MaskRequest } from '../rows/masks.ts';
+import { floodedOf, keepPositions } from '../rows/positions.ts';
+import { enqueue, type NewInvocation } from '../rows/queue.ts';
+import { disabledFunctions } from '../rows/states.ts';
+import { LONGEST_WINDOW, letThrough, type MaskingRule } from '../rules/masking.ts';
+import { STATE, WATCHER } from '../rules/watcher.ts';
+import type { DefinitionCache } from './definitions.ts';
+import type { MatchedEvent, MatchedEvents } from './match.ts';
+
+/** What was found out about events. */
+export class Found {
+  readonly matched: MatchedEvent[] = [];
+  readonly counts = new Counts();
+  readonly errors: MatchedEvents['errors'] = [];
+  /** The keys of events that get turns of their own, by project. */
+  readonly late = new Map<number, Buffer[]>();
+  /** Events that are no longer there. */
+  missing = 0;
+  /** How many have matched of each project. */
+  readonly #matchedOf = new Map<number, number>();
+
+  /** From `room` matches on, what is left of their project is late. */
+  add(matched: MatchedEvent, room: number): void {
+    const { projectId } = matched;
+    this.matched.push(matched);
+    const count = (this.#matchedOf.get(projectId) ?? 0) + 1;
+    this.#matchedOf.set(projectId, count);
+    if (count === room && !this.late.has(projectId)) this.late.set(projectId, []);
+  }
+
+  addLate(projectId: number, keys: Buffer): void {
+    const list = this.late.get(projectId);
+    if (list) list.push(keys);
+    else this.late.set(projectId, [keys]);
+  }
+}
+
+/** Writes what was found. Returns what has matched and is not left out. */
+export async function writeFound(
+  client: Transaction,
+  definitions: Pick<DefinitionCache, 'masking'>,
+  { matched, counts, errors, late }: Found,
+): Promise<MatchedEvent[]> {
+  const enabled = await withoutDisabled(client, matched, counts);
+  const passed = await unmasked(client, definitions, enabled, counts);
+  for (const { projectId, functionId } of passed) counts.add(projectId, functionId, 'other', 'triggered');
+  await enqueueOrKeep(client, passed.toSorted(byTime).map(invocationOf));
+  for (const [projectId, keys] of late) {
+    if (keys.length > 0) await addLateKeys(client, projectId, Buffer.concat(keys));
+  }
+  const now = new Date().toISOString();
+  await addLogs(
+    client,
+    errors.map(({ uuid, message, ...one }) => ({
+      ...one,
+      ...{ instanceId: uuid, timestamp: now, level: 'error' },
+      message: cleanText(`Error filtering event ${uuid}: ${message}`),
+    })),
+  );
+  await addCounts(client, counts.all);
+  return passed;
+}
+
+/** Leaves out functions that are not run because of what they cost. Their invocations can be run later. */
+async function withoutDisabled(
+  client: Transaction,
+  matched: MatchedEvent[],
+  counts: Counts,
+): Promise<MatchedEvent[]> {
+  const projects = [...new Set(matched.map(({ projectId }) => projectId))];
+  if (projects.length === 0) return [];
+  const disabled = await disabledFunctions(client, projects, WATCHER);
+  if (disabled.size === 0) return matched;
+  const refused = matched.filter(({ functionId }) => disabled.has(functionId));
+  for (const { projectId, functionId } of refused) {
+    const isForGood = disabled.get(functionId)?.state === STATE.disabledForGood;
+    const name = isForGood ? 'disabled_permanently' : 'disabled_temporarily';
+    counts.add(projectId, functionId, 'failure', name);
+  }
+  await recordRefused(client, refused.map(invocationOf), DISABLED);
+  return matched.filter(({ functionId }) => !disabled.has(functionId));
+}
+
+/** Leaves out what is masked. */
+async function unmasked(
+  client: Transaction,
+  definitions: Pick<DefinitionCache, 'masking'>,
+  matched: readonly MatchedEvent[],
+  counts: Counts,
+): Promise<MatchedEvent[]> {
+  const requests = new Map<string, MaskRequest & { rule: MaskingRule }>();
+  for (const { projectId, functionId, mask } of matched) {
+    const rule = mask === null ? null : definitions.masking(projectId, functionId);
+    if (mask === null || !rule) continue;
+    const key = `${functionId}:${mask}`;
+    const known = requests.get(key);
+    if (known) known.invocations += 1;
+    else {
+      const ttl = Math.min(rule.ttl ?? LONGEST_WINDOW, LONGEST_WINDOW);
+      requests.set(key, {
+        ...{ project_id: projectId, function_id: functionId },
+        ...{ key: mask, ttl, invocations: 1, rule },
+      });
+    }
+  }
+  const before = await countMasked(client, [...requests.values()]);
+  const windows = new Map(
+    [...requests].map(([key, { rule }], index) => [key, { rule, count: before[index]! }]),
+  );
+  return matched.filter(({ projectId, functionId, mask }) => {
+    const window = windows.get(`${functionId}:${mask}`);
+    if (!window) return true;
+    const passes = letThrough(window.count, window.rule.threshold);
+    window.count += 1;
+    if (!passes) counts.add(projectId, functionId, 'other', 'masked');
+    return passes;
+  });
+}
+
+/** Queues invocations. Of functions with too many waiting ones, only their positions are kept. */
+async function enqueueOrKeep(client: Transaction, invocations: readonly NewInvocation[]): Promise<void> {
+  if (invocations.length === 0) return;
+  const functions = [...new Set(invocations.map(({ functionId }) => functionId))];
+  const flooded = await floodedOf(client, functions);
+  if (flooded.size === 0) return enqueue(client, invocations);
+  await enqueue(
+    client,
+    invocations.filter(({ functionId }) => !flooded.has(functionId)),
+  );
+  await keepPositions(
+    client,
+    invocations.filter(({ functionId }) => flooded.has(functionId)),
+  );
+}
+
+/** The order in which events came in, and of those that came in together, in which they happened. */
+const byTime = (one: MatchedEvent, other: MatchedEvent): number =>
+  one.receivedAt - other.receivedAt || compareTexts(one.timestamp.slice(0, -1), other.timestamp.slice(0, -1));
+const compareTexts = (one: string, other: string) => (one < other ? -1 : one > other ? 1 : 0);
+
+const invocationOf = ({ receivedAt, ...one }: MatchedEvent): NewInvocation => ({
+  ...one,
+  ...{ id: uuidv7(), clock: receivedAt, seed: randomInt(2 ** 31) },
+});

@@ -1,0 +1,289 @@
+import { copyOut } from '../../db/copy-out.ts';
+import type { Pool, Transaction } from '../../db/pool.ts';
+import { ThreadError, type ThreadPool } from '../../hog/threads/pool.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import { type Batch, batchKeys } from '../rows/batches.ts';
+import { eventsByKeySql, eventsInPlaceSql } from '../rows/events.ts';
+import type { DefinitionCache, Versions } from './definitions.ts';
+import { ID_BYTES, idOf, idsOf, KEY_BYTES, keysOf, RowPieces } from './event-rows.ts';
+import { Found } from './found.ts';
+import type { Definitions, MatchEventsJob, MatchedEvents } from './match.ts';
+
+export interface TurnDependencies {
+  /** Where events are read. */
+  readPool: Pool;
+  logger: Pick<Logger, 'warn'>;
+}
+
+/** About how many bytes of rows a turn takes, and how many it reads at most. What is left gets turns of its own. */
+export const BYTES_AT_ONCE = 32 * 1024 * 1024;
+const MOST_BYTES = 4 * BYTES_AT_ONCE;
+/** About how many bytes of rows a thread gets at once. */
+const PIECE = 512 * 1024;
+const PIECES_AT_ONCE = 3;
+/** How long a thread may take for a piece. Steps of filters are limited, so only a broken thread takes so long. */
+const THREAD_LIMIT = 30_000;
+export const KEYS_AT_ONCE = 500;
+/** So many pages before the end of the table there may be room for another row. */
+const EARLIER = 16;
+
+/** What a turn may do for each project. */
+export interface TurnLimits {
+  /** How long the filters of one project may take for a piece, in milliseconds. What is left gets turns of its own. */
+  limit: number;
+  /**
+   * To how many invocations of one project a turn leads. What would lead to more gets turns of its own, too: everybody
+   * whose events are in a turn waits until all of it is written.
+   */
+  room: number;
+  /** Whether the first event of the first piece is taken in any case. */
+  takesFirst: boolean;
+  /** How much is read of events, in bytes. */
+  mostBytes: number;
+}
+export const COMMON: TurnLimits = {
+  ...{ limit: 200, room: 10_000, takesFirst: false },
+  mostBytes: MOST_BYTES,
+};
+/** Of a turn for one project: nobody else waits for it. */
+export const ALONE: TurnLimits = {
+  ...{ limit: 1_000, room: 20_000, takesFirst: true },
+  mostBytes: BYTES_AT_ONCE,
+};
+
+/** Filters took more than a thread has. What they were asked about is not known. */
+class ThreadLostError extends Error {}
+
+/** Which events were read. */
+class Seen {
+  /** How many of each transaction, and which. */
+  readonly #counts = new Map<number, number>();
+  readonly #keys = new Map<number, Uint8Array[]>();
+
+  /** Returns how many these are. */
+  add(xid: number, ids: Uint8Array): number {
+    const count = ids.length / ID_BYTES;
+    this.#counts.set(xid, this.of(xid) + count);
+    const list = this.#keys.get(xid);
+    if (list) list.push(ids);
+    else this.#keys.set(xid, [ids]);
+    return count;
+  }
+
+  of(xid: number): number {
+    return this.#counts.get(xid) ?? 0;
+  }
+
+  /** The keys of events that were not read, of one transaction or of all. */
+  missing(keys: Buffer, xid?: number): Buffer[] {
+    const seen = xid === undefined ? [...this.#keys.values()].flat() : (this.#keys.get(xid) ?? []);
+    const known = new Set(seen.flatMap(idsOf));
+    return Array.from({ length: keys.length / KEY_BYTES }, (_, index) =>
+      keys.subarray(index * KEY_BYTES, (index + 1) * KEY_BYTES),
+    ).filter((one) => !keysOf(one).some((key) => known.has(idOf(key))));
+  }
+}
+
+/** Reads some events in one transaction, and finds out for which functions they are. */
+export class Turn {
+  found = new Found();
+  /** How much was read of events. */
+  bytes = 0;
+  readonly #deps: TurnDependencies;
+  readonly #cache: DefinitionCache;
+  readonly #threads: ThreadPool<MatchEventsJob, MatchedEvents>;
+  readonly #client: Transaction;
+  readonly #limits: TurnLimits;
+  #seen = new Seen();
+  /** How many events were read. */
+  #rows = 0;
+  /** Whether it has read as much as it may. */
+  #isFull = false;
+  #hasBegun = false;
+
+  constructor(
+    deps: TurnDependencies,
+    cache: DefinitionCache,
+    threads: ThreadPool<MatchEventsJob, MatchedEvents>,
+    client: Transaction,
+    limits: TurnLimits,
+  ) {
+    this.#deps = deps;
+    this.#cache = cache;
+    this.#threads = threads;
+    this.#client = client;
+    this.#limits = limits;
+  }
+
+  async batches(batches: readonly Batch[]): Promise<void> {
+    try {
+      await this.#batches(batches);
+    } catch (error) {
+      if (!(error instanceof ThreadLostError)) throw error;
+      this.#deps.logger.warn({ err: error.cause }, error.message);
+      // Each of the projects gets turns alone, so that only one of them is hit.
+      this.#forget();
+      const ids = batches.map(({ id }) => id);
+      for (const keys of (await batchKeys(this.#client, ids)).values()) this.#leave(keys);
+    }
+  }
+
+  #forget(): void {
+    this.found = new Found();
+    this.#seen = new Seen();
+    this.#hasBegun = false;
+  }
+
+  async #batches(batches: readonly Batch[]): Promise<void> {
+    const projects = [...new Set(batches.flatMap((one) => one.projects))];
+    const versions = await this.#current(projects);
+    const placed = batches.filter((one) => one.from_page !== null);
+    for (const [partition, some] of byPartition(placed)) {
+      const place = {
+        ...{ partition, projects, withGroups: this.#cache.withGroups(projects) },
+        // A transaction begins with pages in which it has found room.
+        fromPage: Math.max(0, Math.min(...some.map((one) => one.from_page as number)) - EARLIER),
+        toPage: Math.max(...some.map((one) => one.to_page as number)),
+        xids: some.map((one) => one.xid),
+      };
+      await this.#read(eventsInPlaceSql(place), versions);
+    }
+    const incomplete = batches.filter((one) => this.#seen.of(one.xid) !== one.events);
+    if (incomplete.length > 0) await this.#readMissing(incomplete, versions);
+  }
+
+  /** Counts events that capture has left out, for the functions that they would have been looked at for. */
+  async countSkipped(batches: readonly Batch[]): Promise<void> {
+    const skipping = batches.filter((one) => one.skipped);
+    if (skipping.length === 0) return;
+    const versions = await this.#current([...new Set(skipping.flatMap((one) => one.projects))]);
+    const known = new Set(versions.map(([projectId]) => projectId));
+    for (const { skipped, noted_at } of skipping) {
+      for (const { project, name, count } of skipped ?? []) {
+        if (!known.has(project)) continue;
+        for (const { id, enabledAt } of this.#cache.candidates(project, name)) {
+          if (enabledAt <= noted_at) this.found.counts.add(project, id, 'other', 'filtered', count);
+        }
+      }
+    }
+  }
+
+  async keys(projectId: number, keys: Buffer): Promise<void> {
+    const versions = await this.#current([projectId]);
+    const read = (some: Buffer) =>
+      this.#read(eventsByKeySql(keysOf(some), this.#cache.withGroups([projectId])), versions);
+    try {
+      await read(keys);
+      if (this.#isFull) this.#leave(keys);
+    } catch (error) {
+      if (!(error instanceof ThreadLostError)) throw error;
+      this.#forget();
+      for (let at = 0; at < keys.length; at += KEY_BYTES) {
+        await read(keys.subarray(at, at + KEY_BYTES)).catch((reason: unknown) => {
+          if (!(reason instanceof ThreadLostError)) throw reason;
+          this.#deps.logger.warn(
+            { err: reason.cause, projectId },
+            'filters of functions cannot be asked about an event',
+          );
+          this.found.missing += 1;
+        });
+      }
+    }
+  }
+
+  /** Reads events by their keys that do not lie where they were expected. */
+  async #readMissing(batches: readonly Batch[], versions: Versions): Promise<void> {
+    const keys = await batchKeys(
+      this.#client,
+      batches.map(({ id }) => id),
+    );
+    const missing = batches.flatMap(({ xid }) => this.#seen.missing(keys.get(xid) ?? Buffer.alloc(0), xid));
+    const withGroups = this.#cache.withGroups([...new Set(batches.flatMap((one) => one.projects))]);
+    const before = this.#rows;
+    for (let at = 0; at < missing.length && !this.#isFull; at += KEYS_AT_ONCE) {
+      const some = missing.slice(at, at + KEYS_AT_ONCE).flatMap(keysOf);
+      await this.#read(eventsByKeySql(some, withGroups), versions);
+    }
+    if (this.#isFull) this.#leave(Buffer.concat(missing));
+    else this.found.missing += Math.max(0, missing.length - (this.#rows - before));
+  }
+
+  /** Leaves those of the events for later that were not read. */
+  #leave(keys: Buffer): void {
+    for (const key of this.#seen.missing(keys)) this.found.addLate(key.readInt32BE(0), key);
+  }
+
+  /** Makes sure that the definitions in memory are up to date. Returns their versions. */
+  #current(projects: readonly number[]): Promise<Versions> {
+    return this.#cache.current(this.#client, projects);
+  }
+
+  /** Reads events and finds out for which functions they are. A piece is read while others are matched. */
+  async #read(sql: string, versions: Versions): Promise<void> {
+    const pieces = new RowPieces(PIECE);
+    const running = new Set<Promise<void>>();
+    const begin = (bytes: Buffer) => {
+      const isFirst = !this.#hasBegun;
+      this.#hasBegun = true;
+      const one = this.#match(bytes, versions, isFirst).finally(() => running.delete(one));
+      // Whoever waits for all of them gets the error.
+      one.catch(() => undefined);
+      running.add(one);
+    };
+    for await (const chunk of copyOut(this.#deps.readPool, sql)) {
+      const piece = pieces.take(chunk);
+      if (piece) begin(piece);
+      this.bytes += chunk.length;
+      // Who sends much at once does not keep others waiting for all of it.
+      this.#isFull = this.bytes > this.#limits.mostBytes && (this.#rows > 0 || running.size > 0);
+      if (this.#isFull) break;
+      if (running.size >= PIECES_AT_ONCE) await Promise.race(running);
+    }
+    const rest = pieces.rest();
+    if (rest) begin(rest);
+    await Promise.all(running);
+  }
+
+  async #match(
+    bytes: Uint8Array,
+    versions: Versions,
+    isFirst: boolean,
+    definitions: Definitions[] = [],
+  ): Promise<void> {
+    const { limit, room, takesFirst } = this.#limits;
+    const late = [...this.found.late.keys()];
+    const job: MatchEventsJob = {
+      ...{ bytes, versions, definitions, late, limit, room },
+      takesFirst: takesFirst && isFirst,
+    };
+    let answer: MatchedEvents;
+    try {
+      const budget = { limitMs: THREAD_LIMIT, usedMs: 0 };
+      answer = await this.#threads.run(job, budget, undefined, undefined, [bytes.buffer as ArrayBuffer]);
+    } catch (error) {
+      if (!(error instanceof ThreadError) || error.code === 'busy' || error.failure) throw error;
+      throw new ThreadLostError('filters of functions ended their thread', { cause: error });
+    }
+    if (answer.needs.length > 0) {
+      const needed = answer.needs.map((one) => this.#cache.get(one));
+      return this.#match(answer.bytes as Uint8Array, versions, isFirst, needed);
+    }
+    for (const [xid, ids] of answer.seen) this.#rows += this.#seen.add(xid, ids);
+    for (const [projectId, keys] of answer.late) this.found.addLate(projectId, Buffer.from(keys));
+    for (const [projectId, functionId, name, count] of answer.counts) {
+      this.found.counts.add(projectId, functionId, 'other', name, count);
+    }
+    for (const one of answer.matched) this.found.add(one, room);
+    for (const one of answer.errors) this.found.errors.push(one);
+  }
+}
+
+function byPartition(batches: readonly Batch[]): Map<string, Batch[]> {
+  const partitions = new Map<string, Batch[]>();
+  for (const batch of batches) {
+    const list = partitions.get(batch.partition);
+    if (list) list.push(batch);
+    else partitions.set(batch.partition, [batch]);
+  }
+  return partitions;
+}

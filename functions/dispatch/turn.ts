@@ -9,6 +9,8 @@ import { ID_BYTES, idOf, idsOf, KEY_BYTES, keysOf, RowPieces } from './event-row
 import { Found } from './found.ts';
 import type { Definitions, MatchEventsJob, MatchedEvents } from './match.ts';
 
+export type MatchThreads = Pick<ThreadPool<MatchEventsJob, MatchedEvents>, 'run'>;
+
 export interface TurnDependencies {
   /** Where events are read. */
   readPool: Pool;
@@ -91,7 +93,7 @@ export class Turn {
   bytes = 0;
   readonly #deps: TurnDependencies;
   readonly #cache: DefinitionCache;
-  readonly #threads: ThreadPool<MatchEventsJob, MatchedEvents>;
+  readonly #threads: MatchThreads;
   readonly #client: Transaction;
   readonly #limits: TurnLimits;
   #seen = new Seen();
@@ -104,7 +106,7 @@ export class Turn {
   constructor(
     deps: TurnDependencies,
     cache: DefinitionCache,
-    threads: ThreadPool<MatchEventsJob, MatchedEvents>,
+    threads: MatchThreads,
     client: Transaction,
     limits: TurnLimits,
   ) {
@@ -222,26 +224,32 @@ export class Turn {
   async #read(sql: string, versions: Versions): Promise<void> {
     const pieces = new RowPieces(PIECE);
     const running = new Set<Promise<void>>();
+    const failures: unknown[] = [];
     const begin = (bytes: Buffer) => {
       const isFirst = !this.#hasBegun;
       this.#hasBegun = true;
-      const one = this.#match(bytes, versions, isFirst).finally(() => running.delete(one));
-      // Whoever waits for all of them gets the error.
-      one.catch(() => undefined);
+      const one = this.#match(bytes, versions, isFirst)
+        .catch((error: unknown) => void failures.push(error))
+        .finally(() => running.delete(one));
       running.add(one);
     };
-    for await (const chunk of copyOut(this.#deps.readPool, sql)) {
-      const piece = pieces.take(chunk);
-      if (piece) begin(piece);
-      this.bytes += chunk.length;
-      // Who sends much at once does not keep others waiting for all of it.
-      this.#isFull = this.bytes > this.#limits.mostBytes && (this.#rows > 0 || running.size > 0);
-      if (this.#isFull) break;
-      if (running.size >= PIECES_AT_ONCE) await Promise.race(running);
+    try {
+      for await (const chunk of copyOut(this.#deps.readPool, sql)) {
+        const piece = pieces.take(chunk);
+        if (piece) begin(piece);
+        this.bytes += chunk.length;
+        // Who sends much at once does not keep others waiting for all of it.
+        this.#isFull = this.bytes > this.#limits.mostBytes && (this.#rows > 0 || running.size > 0);
+        if (this.#isFull || failures.length > 0) break;
+        if (running.size >= PIECES_AT_ONCE) await Promise.race(running);
+      }
+      const rest = pieces.rest();
+      if (rest && failures.length === 0) begin(rest);
+    } finally {
+      // What is found after an error would count beside what is left for later because of it.
+      await Promise.all(running);
     }
-    const rest = pieces.rest();
-    if (rest) begin(rest);
-    await Promise.all(running);
+    if (failures.length > 0) throw failures[0];
   }
 
   async #match(

@@ -1,0 +1,73 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, expect, test } from '@jest/globals';
+import { transaction } from '../../../db/pool.ts';
+import { DefinitionCache } from '../../../functions/dispatch/definitions.ts';
+import { KEY_BYTES } from '../../../functions/dispatch/event-rows.ts';
+import type { MatchEventsJob, MatchedEvents } from '../../../functions/dispatch/match.ts';
+import { ALONE, COMMON, type MatchThreads, Turn } from '../../../functions/dispatch/turn.ts';
+import { takeBatches } from '../../../functions/rows/batches.ts';
+import { ThreadError, ThreadPool } from '../../../hog/threads/pool.ts';
+import { createLogger } from '../../../telemetry/logger.ts';
+import { runtimeForFile, sender } from './world.ts';
+
+const world = runtimeForFile({ starts: false });
+const logger = createLogger({ name: 'test', level: 'silent' });
+const threads = new ThreadPool<MatchEventsJob, MatchedEvents>({
+  entry: new URL('../../../functions/dispatch/match-thread.ts', import.meta.url),
+  ...{ threads: 2, maxWaiting: 100 },
+});
+afterAll(() => threads.close());
+
+const NUMBER = 6;
+/** Each is nearly a piece of its own. */
+const padding = 'x'.repeat(400_000);
+
+/** Threads of which the first piece is lost at once, and what becomes of the others is known later. */
+function losing(): { threads: MatchThreads; answers: Promise<unknown>[] } {
+  const answers: Promise<unknown>[] = [];
+  let calls = 0;
+  return {
+    answers,
+    threads: {
+      run(...request) {
+        calls += 1;
+        if (calls === 1) return Promise.reject(new ThreadError('lost', 'the thread ended'));
+        const late = threads.run(...request).then(async (answer) => {
+          await pause(200);
+          return answer;
+        });
+        answers.push(late);
+        return late;
+      },
+    },
+  };
+}
+
+test('a thread that ends while another one still works leaves nothing that counts twice, and loses nothing', async () => {
+  const { pool, config } = world.api;
+  await world.create(sender(world.url()));
+  await world.capture(Array.from({ length: NUMBER }, (_, id) => ({ properties: { id, padding } })));
+  const cache = new DefinitionCache(pool, config.SLUICE_PUBLIC_URL);
+  const deps = { readPool: pool, logger };
+  await transaction(pool, async (client) => {
+    const batches = await takeBatches(client, 10);
+    // Afterwards the threads know the definitions.
+    const before = new Turn(deps, cache, threads, client, COMMON);
+    await before.batches(batches);
+    expect(before.found.matched).toHaveLength(NUMBER);
+    const first = losing();
+    const turn = new Turn(deps, cache, first.threads, client, COMMON);
+    await turn.batches(batches);
+    await Promise.all(first.answers);
+    const late = Buffer.concat([...turn.found.late.values()].flat());
+    expect([late.length / KEY_BYTES, turn.found.matched.length]).toEqual([NUMBER, 0]);
+
+    // Alone, each event is asked about again.
+    const alone = new Turn(deps, cache, losing().threads, client, ALONE);
+    await alone.keys(world.anna.projectId, late);
+    expect(alone.found.matched.map(({ uuid }) => uuid).sort()).toEqual(
+      before.found.matched.map(({ uuid }) => uuid).sort(),
+    );
+    expect(alone.found.missing).toBe(0);
+  });
+});

@@ -1,0 +1,65 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { Pool } from '../../db/pool.ts';
+import { Lines } from '../../functions/delivery/lines.ts';
+import { Load, sharesOf } from '../../functions/delivery/shares.ts';
+
+// Who gets the free places of a worker, by what each project has at work.
+const PLACES = 100;
+const [ANNA, BOB] = [1, 2];
+let lines: Lines;
+let load: Load;
+beforeEach(() => {
+  // Nothing is looked up.
+  lines = new Lines(undefined as unknown as Pool, { lookEvery: 1_000, mostFound: 10 });
+  for (const projectId of [ANNA, BOB]) lines.expect({ projectId, functionId: `f${projectId}` }, 0);
+  load = new Load();
+});
+
+/** The places of each project. */
+function placesOf(): Record<number, number> {
+  const shares = sharesOf(lines, load, { places: PLACES, reserved: 0, mayBeClaimed: () => true });
+  return Object.fromEntries(shares.map(({ line, count }) => [line.projectId, count]));
+}
+const projects = () => Object.keys(placesOf()).map(Number).sort();
+
+test('each project gets a part of what is free', () => {
+  expect(placesOf()).toEqual({ [ANNA]: 50, [BOB]: 25 });
+});
+
+describe('nothing begins for a project, and for others it does,', () => {
+  test('while its events are being read four times at once', () => {
+    load.reading.add(ANNA, 3);
+    expect(projects()).toEqual([ANNA, BOB]);
+    load.reading.add(ANNA, 1);
+    expect(projects()).toEqual([BOB]);
+    load.reading.add(ANNA, -1);
+    expect(projects()).toEqual([ANNA, BOB]);
+  });
+
+  test('while 32 million characters of its events are in progress', () => {
+    load.characters.add(ANNA, 32_000_000);
+    expect(projects()).toEqual([ANNA, BOB]);
+    load.characters.add(ANNA, 1);
+    expect(projects()).toEqual([BOB]);
+  });
+
+  test('while half of all results that may wait to be written are its own', () => {
+    load.unwritten.add(ANNA, PLACES * 2);
+    expect(projects()).toEqual([ANNA, BOB]);
+    load.unwritten.add(ANNA, 1);
+    expect(projects()).toEqual([BOB]);
+  });
+});
+
+test('while 128 million characters are in progress, only projects without any begin', () => {
+  for (let project = 10; project < 14; project += 1) load.characters.add(project, 32_000_000);
+  load.characters.add(ANNA, 1);
+  expect(projects()).toEqual([BOB]);
+});
+
+test('nothing begins while four results for each place wait to be written', () => {
+  for (let project = 10; project < 14; project += 1) load.unwritten.add(project, PLACES);
+  expect(projects()).toEqual([ANNA, BOB]);
+  load.unwritten.add(10, 1);
+  expect(projects()).toEqual([]);
+});

@@ -691,6 +691,22 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'cannot be inlined',
   },
   {
+    name: 'nobody is told of a variable that does not exist',
+    file: 'functions/code-faults.ts',
+    from: 'isUnknown(name) && !GLOBALS.has(name)',
+    to: "name === 'nothing' && !GLOBALS.has(name)",
+    test: 'test/functions/check.test.ts',
+    named: 'most likely wrong',
+  },
+  {
+    name: 'nobody is told of an action that does not exist',
+    file: 'functions/compile.ts',
+    from: '.filter((id) => !known.has(id))',
+    to: '.filter((id) => known.has(id))',
+    test: 'test/functions/check.test.ts',
+    named: 'most likely wrong',
+  },
+  {
     name: 'who was not looked up counts as listed in no cohort',
     file: 'functions/rules/globals.ts',
     from: '$cohort_ids: person === null ? NO_COHORTS : (listedIn ?? null),',

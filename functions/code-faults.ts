@@ -17,20 +17,41 @@ const isKnown = (name: string, type: FunctionTypeName): boolean =>
   HOST.has(name) ||
   (type !== 'transformation' && EFFECTS.has(name));
 
-/** Says which functions a program calls by a name that nothing has. Such a call fails when it is reached. */
-export function unknownCalls(bytecode: Bytecode, type: FunctionTypeName): string[] {
+/** What programs of some type see. */
+const GLOBALS = new Set([
+  ...['project', 'event', 'person', 'groups', 'source', 'inputs', 'variables', 'request', 'items'],
+]);
+
+/**
+ * Says which functions a program calls, and which variables it reads, by a name that nothing has. It fails when it comes to
+ * such a place.
+ */
+export function unknownNames(bytecode: Bytecode, type: FunctionTypeName): string[] {
   const names = new Set<string>();
+  const variables = new Set<string>();
   const declared = new Set<string>();
   for (let at = 2; at < bytecode.length; ) {
     const op = bytecode[at] as number;
+    // The first name of a path is put on the stack last.
+    if (op === Op.GET_GLOBAL) variables.add(bytecode[at - 1] as string);
     if (op === Op.CALL_GLOBAL) names.add(bytecode[at + 1] as string);
     if (op === Op.DECLARE_FN) declared.add(bytecode[at + 1] as string);
     const captured = op === Op.CLOSURE ? 2 * (bytecode[at + 1] as number) : 0;
     at += 1 + (OPERAND_COUNTS.get(op) ?? 0) + captured;
   }
-  return [...names]
-    .filter((name) => !declared.has(name) && !isKnown(name, type))
-    .map((name) => `The function ${name}() does not exist. A call of it ends the run with an error.`);
+  const isUnknown = (name: string) => !declared.has(name) && !isKnown(name, type);
+  return [
+    ...[...names]
+      .filter(isUnknown)
+      .map((name) => `The function ${name}() does not exist. A call of it ends the run with an error.`),
+    ...[...variables]
+      .filter((name) => isUnknown(name) && !GLOBALS.has(name))
+      .map(
+        (name) =>
+          `The variable ${name} does not exist. Reading it ends the run with an error. If it is meant as a text, write it in ` +
+          `single quotes: '${name}'.`,
+      ),
+  ];
 }
 
 /** Finds `event.properties.foo-bar`, which subtracts `bar`, although a property with a hyphen is meant. */

@@ -17,7 +17,7 @@ import {
   readFunctionFilters,
 } from '../properties/index.ts';
 import { parseExactJson } from '../values/exact-json.ts';
-import { readsAsSubtraction, unknownCalls } from './code-faults.ts';
+import { readsAsSubtraction, unknownNames } from './code-faults.ts';
 import { counterpart, type SecretInputs } from './reads/secrets.ts';
 import {
   type CompiledContent,
@@ -114,6 +114,7 @@ export async function compileFunction(parser: Parser, source: FunctionSource): P
   // A mapping chooses the events. What is left to the function are conditions that hold for all of them.
   const { events: _events, actions: _actions, ...common } = content.filters;
   const filters = await job.filters(mappings.length > 0 ? common : content.filters, 'filters');
+  const missing = missingActions(source);
   const compiled = {
     ...content,
     inputs: inputs.stored,
@@ -127,9 +128,21 @@ export async function compileFunction(parser: Parser, source: FunctionSource): P
       filters: filters.tree,
       mappings: content.mappings ? mappings.map(({ site }) => site) : null,
     });
-    return { ...compiled, bytecode: null, transpiled, warnings: [] };
+    return { ...compiled, bytecode: null, transpiled, warnings: missing };
   }
-  return { ...compiled, ...(await job.program(content.hog)), transpiled: null };
+  const { bytecode, warnings } = await job.program(content.hog);
+  return { ...compiled, bytecode, transpiled: null, warnings: [...warnings, ...missing] };
+}
+
+/** Says which actions filters name that are not there. Such a condition matches nothing, and somebody may bring the action back. */
+function missingActions({ content, actions }: FunctionSource): string[] {
+  const known = new Set(actions.map(([id]) => id));
+  return namedActions(content)
+    .filter((id) => !known.has(id))
+    .map(
+      (id) =>
+        `The action ${id} does not exist in this project, or was deleted. A filter on it matches no event.`,
+    );
 }
 
 /** A program as JavaScript, and the names that it calls. */
@@ -207,7 +220,7 @@ class Compilation {
     refuseHyphens(tree, hog, 'hog');
     try {
       const bytecode = compileBytecode(tree, hog);
-      return { bytecode, warnings: unknownCalls(bytecode, this.#source.type) };
+      return { bytecode, warnings: unknownNames(bytecode, this.#source.type) };
     } catch (error) {
       return fault(error);
     }

@@ -34,7 +34,7 @@ export function scan({ events, facts, triggers, type }: ScanJob): Scanned[][] {
   const began = process.threadCpuUsage();
   for (const event of events) {
     const globals = globalsOfStored(event, facts, type);
-    const seen = filterGlobals(globals);
+    const seen = filterGlobals(globals, event.listed_in);
     scanned.push(triggers.map((trigger) => ask(trigger, event, globals, seen)));
     const { user, system } = process.threadCpuUsage(began);
     if (user + system > LONGEST * 1_000) break;

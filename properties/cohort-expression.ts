@@ -1,6 +1,6 @@
 // Puts the conditions of cohorts into filters that run in real time. A cohort has one meaning, that of flags, and operators of
 // flags differ from those of filters. So each condition becomes a call of one function, which tests as flags do.
-import { build, type Expr } from '../hog/ast/index.ts';
+import { build, type Compare, type Expr, isNode, nodesOf } from '../hog/ast/index.ts';
 import { parseExactJson } from '../values/exact-json.ts';
 import { FilterError } from './errors.ts';
 import type { FilterValue, PropertyFilter } from './filter.ts';
@@ -12,6 +12,11 @@ import type { Test } from './test-table.ts';
 
 /** The function that tests a property of a person. Only filters have it. */
 export const COHORT_TEST = 'matchesCohortCondition';
+
+/** What a filter sees of static cohorts: the ids of those that list the person. Whoever asks the filter looks them up. */
+export const COHORT_IDS = '$cohort_ids';
+/** The function of the library that looks an id up there. It fails if nobody has looked them up. */
+export const LISTED_TEST = 'inCohort';
 
 /** How much of cohorts one filter takes: conditions, characters of their values, and cohorts in cohorts. */
 export const INLINE_LIMITS = { conditions: 500, characters: 100_000, depth: 20 } as const;
@@ -63,11 +68,8 @@ export class CohortInliner {
       throw problem(`is inside of more than ${INLINE_LIMITS.depth} others`);
     const root = this.#cohorts.conditionsOf(id);
     if (root === undefined) throw problem('does not exist in this project, or was deleted');
-    if (root === null) {
-      const why = 'is static, and functions cannot look up who is listed in a cohort';
-      throw problem(`${why}. Use a cohort with conditions on properties of persons`, 'unsupported');
-    }
     this.#count(id, 0);
+    if (root === null) return build.call(LISTED_TEST, build.integer(id), build.field(COHORT_IDS));
     return this.#node(root, id, [...outer, id]);
   }
 
@@ -128,6 +130,38 @@ export class CohortInliner {
     const name = this.#names.get(id);
     return name === undefined ? `cohort ${id}` : `cohort ${id} (${shown(name)})`;
   }
+}
+
+/** Where HogQL finds the person of an event. */
+const PERSON_IDS = ['person_id', 'person.id', 'pdi.person_id'];
+/** Finds cohorts in a text of HogQL that is not parsed yet. It may also find numbers in texts or comments. */
+const NAMED_COHORT = /\bcohort\s+(\d{1,15})/gi;
+
+/** Returns the ids of the cohorts that a text in HogQL may name. */
+export const cohortsInHogql = (text: string): number[] =>
+  [...text.matchAll(NAMED_COHORT)].map(([, id]) => Number(id));
+
+const asksForCohort = (node: object): node is Compare =>
+  'op' in node && (node.op === 'in cohort' || node.op === 'not in cohort');
+
+/** Puts cohorts into an expression of HogQL, in the place of `person_id IN COHORT 5`. */
+export function inlineCohorts(expr: Expr, inCohort: (id: number) => Expr): Expr {
+  const replaced = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(replaced);
+    if (!isNode(value)) return value;
+    if (asksForCohort(value)) return membership(value, inCohort);
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, replaced(one)]));
+  };
+  return [...nodesOf(expr)].some(asksForCohort) ? (replaced(expr) as Expr) : expr;
+}
+
+function membership({ op, left, right }: Compare, inCohort: (id: number) => Expr): Expr {
+  if (left.kind !== 'field' || !PERSON_IDS.includes(left.chain.join('.')))
+    throw new FilterError('Only a person is in a cohort. Write person_id IN COHORT 5');
+  if (right.kind !== 'constant' || !Number.isSafeInteger(right.value))
+    throw new FilterError('A cohort must be given by its number: person_id IN COHORT 5');
+  const member = inCohort(right.value as number);
+  return op === 'in cohort' ? member : build.not(member);
 }
 
 /**

@@ -1,6 +1,7 @@
 // Compiles property filters to a syntax tree that all back ends can use.
 import { build, type Expr } from '../hog/ast/index.ts';
 import type { Moment } from '../values/dates.ts';
+import { inlineCohorts } from './cohort-expression.ts';
 import { cohortIds } from './cohorts.ts';
 import { checkSupport, comparison, containsAny, inTuple, notInTuple, type Subject } from './comparisons.ts';
 import { selectorTest, tagNameTest } from './elements.ts';
@@ -135,7 +136,7 @@ function cleanedPath(subject: Subject, filter: PropertyFilter, options: Expressi
 function hogqlExpression(filter: PropertyFilter, options: ExpressionOptions): Expr {
   const expr = options.hogql?.get(filter.key);
   if (!expr) throw new FilterError('HogQL expressions do not work in this filter', '', 'unsupported');
-  return expr;
+  return options.inCohort ? inlineCohorts(expr, options.inCohort) : expr;
 }
 
 function cohortExpression(filter: PropertyFilter, options: ExpressionOptions): Expr {

@@ -1,6 +1,7 @@
 // Reads the `filters` document of functions and exports: events, actions, properties, test accounts.
 import { build, type Expr } from '../hog/ast/index.ts';
 import { type ActionStep, actionExpression } from './actions.ts';
+import { cohortsInHogql } from './cohort-expression.ts';
 import { cohortIds } from './cohorts.ts';
 import { FilterError } from './errors.ts';
 import { type ExpressionOptions, filterExpression, hogqlSources } from './expression.ts';
@@ -78,7 +79,10 @@ export const actionIds = (filters: FunctionFilters): number[] => [
   ...new Set(filters.entries.flatMap((entry) => (entry.type === 'actions' ? [entry.id as number] : []))),
 ];
 
-/** Returns the cohorts that the filters name, with those of the test accounts and the actions. */
+/**
+ * Returns the cohorts that the filters name, with those of the test accounts and the actions. HogQL is not parsed, so there may
+ * be some that it does not name.
+ */
 export function functionCohorts(
   filters: FunctionFilters,
   { testAccounts, actions }: Pick<FunctionFilterOptions, 'testAccounts' | 'actions'> = {},
@@ -88,6 +92,7 @@ export function functionCohorts(
 
 function cohortsIn(node: FilterNode): number[] {
   if (node.kind === 'group') return node.values.flatMap(cohortsIn);
+  if (node.type === 'hogql') return cohortsInHogql(node.key);
   return node.type === 'cohort' ? cohortIds(node.value) : [];
 }
 

@@ -1,5 +1,12 @@
 export { type ActionStep, actionExpression, checkStep, type TextMatching } from './actions.ts';
-export { COHORT_TEST, CohortInliner, cohortTest, INLINE_LIMITS } from './cohort-expression.ts';
+export {
+  COHORT_IDS,
+  COHORT_TEST,
+  CohortInliner,
+  cohortTest,
+  INLINE_LIMITS,
+  LISTED_TEST,
+} from './cohort-expression.ts';
 export { FilterError, type FilterErrorCode } from './errors.ts';
 export { type ExpressionOptions, filterExpression, hogqlFilters, hogqlSources } from './expression.ts';
 export type { FilterGroup, FilterNode, FilterType, FilterValue, PropertyFilter, Scalar } from './filter.ts';

@@ -13,7 +13,7 @@ import type { ApiDependencies } from '../dependencies.ts';
 /** What the routes of functions need: what their commands need, and the address of the API for links. */
 export interface FunctionRouteDependencies
   extends FunctionCommandDependencies,
-    TryDependencies,
+    Omit<TryDependencies, 'read'>,
     ReplayDependencies {
   publicUrl: string;
   readingPool: Pool;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { reading } from '../../db/reading.ts';
 import { isUuid } from '../../db/uuid.ts';
-import { sampleEvent } from '../../functions/commands/sample-event.ts';
+import { type Read, sampleEvent } from '../../functions/commands/sample-event.ts';
 import { tryFunction } from '../../functions/commands/try-function.ts';
 import { findFunction, type ShownFunctionRow } from '../../functions/rows/functions.ts';
 import { LOG_LEVELS } from '../../functions/rules/logs.ts';
@@ -128,9 +128,10 @@ export function invocationRoutes(app: App, deps: FunctionRouteDependencies): voi
         source: { id: params.id, name: (asked.configuration?.name as string) ?? current?.name ?? null },
       };
       const frame = { now: Date.now(), seed: Math.floor(Math.random() * 2 ** 32) };
+      const read: Read = (work) => reading(readingPool, { projectId: project.id, signal }, work);
       const globals = await sampleEvent(
         deps,
-        (work) => reading(readingPool, { projectId: project.id, signal }, work),
+        read,
         { ...asked, type, facts, filters: compiled.filters, mappings: compiled.mappings, frame },
         signal,
       );
@@ -139,7 +140,7 @@ export function invocationRoutes(app: App, deps: FunctionRouteDependencies): voi
       const seen = current?.delivery?.batch ? { items: [{ event, person, groups }], ...globals } : globals;
       const trial = { projectId: project.id, type, content: compiled, globals: seen, frame };
       const result = await tryFunction(
-        deps,
+        { ...deps, read },
         { ...trial, isMocked: asked.mock_async_functions, answers: asked.mock_responses },
         signal,
       );

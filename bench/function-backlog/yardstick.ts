@@ -9,10 +9,12 @@ const pool = createPool({
   ...{ url: DATABASE_URL, name: 'bench', size: 2, onError: (error) => console.error(error) },
   limits: { lock: 10_000, statement: 600_000, transaction: 600_000 },
 });
-const sql = eventsInPlaceSql({
+const nothing = { groupsOf: [], listedOf: { projects: [], cohorts: [] } };
+const place = {
   ...{ partition: PARTITION, fromPage: 0, toPage: 2 ** 31 - 1 },
-  ...{ xids: XIDS.split(',').map(Number), projects: [1], withGroups: [] },
-});
+  ...{ xids: XIDS.split(',').map(Number), projects: [1] },
+};
+const sql = eventsInPlaceSql(place, nothing);
 const began = performance.now();
 let rows = 0;
 const pieces = new RowPieces(512 * 1024);

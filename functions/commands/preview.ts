@@ -12,7 +12,6 @@ import { type FunctionTypeName, typeOf } from '../rules/types.ts';
 import { filtersOf } from '../rules/variants.ts';
 import { wantedNames } from '../rules/wanted-names.ts';
 import { RunnerBusyError, RunnerLimitError } from '../runner.ts';
-import type { Read } from './sample-event.ts';
 import { type ScannedVersion, scanEvents } from './scan-events.ts';
 import { SHOWN_CHARACTERS, type Tried, type TryDependencies, tryFunction } from './try-function.ts';
 
@@ -76,7 +75,7 @@ const RETRY_SECONDS = 5;
  * leave out, and for a sample what it would send. Nothing is sent, and nothing is stored.
  */
 export async function previewFunction(
-  deps: TryDependencies & { read: Read },
+  deps: TryDependencies,
   query: PreviewQuery,
   signal?: AbortSignal,
   times = TIMES,
@@ -154,13 +153,13 @@ function choose(matches: readonly MatchedEvent[], sample: number): MatchedEvent[
 class Sample {
   readonly #room = new Room(SHOWN_CHARACTERS);
   readonly #seed = randomUUID();
-  readonly #deps: TryDependencies & { read: Read };
+  readonly #deps: TryDependencies;
   readonly #query: PreviewQuery;
   readonly #contents: readonly CompiledContent[];
   readonly #signal: AbortSignal | undefined;
 
   constructor(
-    deps: TryDependencies & { read: Read },
+    deps: TryDependencies,
     query: PreviewQuery,
     contents: readonly CompiledContent[],
     signal: AbortSignal | undefined,

@@ -14,6 +14,7 @@ import { globalsOfStored, type OtherFacts, type StoredEvent } from '../rules/sto
 import type { FunctionTypeName } from '../rules/types.ts';
 import { filtersOf } from '../rules/variants.ts';
 import type { Runner } from '../runner.ts';
+import { lookUpListed } from '../static-cohorts.ts';
 
 /** Where the event comes from with which a function is tried. The first that is given counts. */
 export interface SampleQuery extends Pick<CompiledContent, 'filters' | 'mappings'> {
@@ -55,9 +56,12 @@ export async function sampleEvent(
   for (let searched = 0; searched < MOST_SEARCHED; searched += AT_ONCE) {
     const position: StoredEvent | null = before;
     const page: StoredEvent[] = await read((client) => newestEvents(client, project.id, position, AT_ONCE));
+    const persons = page.map(({ person_id }) => person_id);
+    const listed = await lookUpListed(read, project.id, [filtersOf(query)], persons);
     for (const one of page) {
       const candidate = globalsOfStored(one, facts, query.type);
-      if (await isWanted(runner, query, candidate, signal)) return candidate;
+      const listedIn = listed(one.person_id);
+      if (await isWanted(runner, query, candidate, listedIn, signal)) return candidate;
     }
     before = page.at(-1) ?? null;
     if (page.length < AT_ONCE) break;
@@ -70,10 +74,11 @@ async function isWanted(
   runner: Runner,
   { frame, facts, ...content }: SampleQuery,
   globals: Globals,
+  listedIn: readonly number[],
   signal: AbortSignal | undefined,
 ): Promise<boolean> {
   const { own, mappings } = filtersOf(content);
-  const job = { filters: [own, ...(mappings ?? [])], globals: filterGlobals(globals), frame };
+  const job = { filters: [own, ...(mappings ?? [])], globals: filterGlobals(globals, listedIn), frame };
   const [matches, ...others] = await runner.match(facts.project.id, job, signal);
   return matches?.matched === true && (mappings === null || others.some(({ matched }) => matched));
 }

@@ -5,6 +5,7 @@ import { Tally } from '../rules/tally.ts';
 import type { FunctionTypeName } from '../rules/types.ts';
 import type { Runner } from '../runner.ts';
 import type { Trigger } from '../scan.ts';
+import { lookUpListed } from '../static-cohorts.ts';
 import type { Read } from './sample-event.ts';
 
 /** A version of a function whose effect on stored events is asked for. */
@@ -53,9 +54,17 @@ export async function scanEvents(
 
   /** Asks about events, as far as the time reaches. Returns how many it asked about. */
   const ask = async (events: readonly StoredEvent[]): Promise<number> => {
+    const listed = await lookUpListed(
+      read,
+      projectId,
+      versions.map(({ filters }) => filters),
+      events.map((one) => one.person_id),
+    );
     let done = 0;
     while (done < events.length && inTime()) {
-      const next = events.slice(done, done + AT_ONCE);
+      const next = events
+        .slice(done, done + AT_ONCE)
+        .map((one) => ({ ...one, listed_in: listed(one.person_id) }));
       const answers = await runner.scan(
         projectId,
         {

@@ -14,6 +14,7 @@ import type { StoredEvent } from '../rules/stored-event.ts';
 import { type FunctionFilters, filtersOf } from '../rules/variants.ts';
 import { wantedNames } from '../rules/wanted-names.ts';
 import { type Runner, RunnerBusyError, RunnerLimitError } from '../runner.ts';
+import { lookUpListed } from '../static-cohorts.ts';
 import { surroundingsOf } from '../surroundings.ts';
 import type { FunctionCommandDependencies } from './dependencies.ts';
 import type { Read } from './sample-event.ts';
@@ -149,10 +150,12 @@ class Tracing {
 
   async verdicts(filters: readonly FunctionFilters[]): Promise<Verdict[]> {
     if (filters.length === 0) return [];
+    const listed = await lookUpListed(this.#deps.read, this.#project.id, filters, [this.#event.person_id]);
+    const event = { ...this.#event, listed_in: listed(this.#event.person_id) };
     const [answers] = await this.#deps.runner.scan(
       this.#project.id,
       {
-        ...{ type: 'destination', events: [this.#event] },
+        ...{ type: 'destination', events: [event] },
         facts: { project: this.#project, site: this.#deps.site, source: { id: '', name: null } },
         triggers: filters.map((one) => ({ filters: one, masking: null })),
       },

@@ -24,6 +24,8 @@ import { type FunctionTypeName, typeOf } from '../rules/types.ts';
 import { filtersOf, type Variant, variantsOf } from '../rules/variants.ts';
 import type { Begun, Step } from '../run.ts';
 import { type Runner, RunnerBusyError, RunnerLimitError } from '../runner.ts';
+import { lookUpListed } from '../static-cohorts.ts';
+import type { Read } from './sample-event.ts';
 
 export interface TryDependencies {
   runner: Runner;
@@ -31,6 +33,7 @@ export interface TryDependencies {
   compiler: FunctionCompiler;
   egress: Pick<Egress, 'fetch'>;
   integrations: Integrations;
+  read: Read;
 }
 
 /** What is tried: a compiled function, and the event that it is tried with. */
@@ -128,9 +131,11 @@ class Attempt {
     const { content, globals, frame, projectId } = this.#trial;
     const variants = variantsOf(content);
     const { own: filters, mappings } = filtersOf(content);
+    const { id } = (globals.person ?? {}) as { id?: unknown };
+    const listed = await lookUpListed(this.#deps.read, projectId, [{ own: filters, mappings }], [id]);
     const [own, ...others] = await this.#deps.runner.match(
       projectId,
-      { filters: [filters, ...(mappings ?? [])], globals: filterGlobals(globals), frame },
+      { filters: [filters, ...(mappings ?? [])], globals: filterGlobals(globals, listed(id)), frame },
       this.#signal,
     );
     const tried: TriedInvocation[] = [];

@@ -1,9 +1,11 @@
 import type { Queryable } from '../../db/pool.ts';
 import type { Bytecode } from '../../hog/bytecode/index.ts';
+import type { Beside } from '../rows/events.ts';
 import { changeCounts, type Reacting, type ReactingRow, reactingFunctions } from '../rows/reacting.ts';
 import type { MaskingRule } from '../rules/masking.ts';
 import { filtersOf } from '../rules/variants.ts';
 import { wantedNames } from '../rules/wanted-names.ts';
+import { staticCohortsOf } from '../static-cohorts.ts';
 import type { Definitions, Trigger } from './match.ts';
 
 /** Projects with the version of their definitions. */
@@ -16,6 +18,8 @@ export interface Known {
   definitions: Definitions;
   masking: ReadonlyMap<string, MaskingRule>;
   readsGroups: boolean;
+  /** The static cohorts that filters ask for. */
+  cohorts: readonly number[];
   /** The functions that may want any event, and those that name some. */
   ofAny: readonly Trigger[];
   byName: ReadonlyMap<string, readonly Trigger[]>;
@@ -68,9 +72,9 @@ export class DefinitionCache {
     return name === null ? ofAny : [...(byName?.get(name) ?? []), ...ofAny];
   }
 
-  /** Those of the projects with a function that looks at groups. */
-  withGroups(projectIds: readonly number[]): number[] {
-    return projectIds.filter((one) => this.#known.get(one)?.readsGroups);
+  /** What the functions of projects have to know beside their events. */
+  beside(projectIds: readonly number[]): Beside {
+    return besideOf(projectIds.flatMap((one) => this.#known.get(one) ?? []));
   }
 
   async #load(projectId: number, version: number): Promise<Known | undefined> {
@@ -80,12 +84,23 @@ export class DefinitionCache {
   }
 }
 
+/** What functions have to know beside the events. */
+export function besideOf(all: readonly Known[]): Beside {
+  const idOf = ({ definitions }: Known) => definitions.projectId;
+  const listing = all.filter(({ cohorts }) => cohorts.length > 0);
+  return {
+    groupsOf: all.filter(({ readsGroups }) => readsGroups).map(idOf),
+    listedOf: { projects: listing.map(idOf), cohorts: listing.flatMap(({ cohorts }) => cohorts) },
+  };
+}
+
 /** Prepares functions of a project for the question which events they want. */
 export function knownOf({ project, functions }: Reacting, version: number, site: string): Known {
   const triggers = functions.map(triggerOf);
   return {
     definitions: { projectId: project.id, version, project, site, triggers },
     masking: new Map(functions.flatMap(({ id, masking }) => (masking ? [[id, masking]] : []))),
+    cohorts: staticCohortsOf(functions.map(filtersOf)),
     readsGroups: triggers.some((one) => one.readsGroups || looksAtGroups(one)),
     ofAny: triggers.filter((one) => one.names === null),
     byName: byNames(triggers),

@@ -5,6 +5,7 @@ const SIGNATURE_BYTES = 19;
 const END = -1;
 const EPOCH_2000 = 946_684_800_000;
 const TWO_32 = 2 ** 32;
+const NOWHERE: readonly number[] = [];
 
 /** An event as Postgres sends it. Its texts are read when they are asked for. */
 export class EventRow {
@@ -91,6 +92,12 @@ export class EventRow {
   }
   get groups(): string | null {
     return this.#bytes.readInt32BE(this.#at[13] as number) === -1 ? null : this.#text(13);
+  }
+  /** The static cohorts that list the person. They are a column only if somebody asks for them. */
+  get listedIn(): readonly number[] {
+    const at = this.#at[14];
+    if (at === undefined || this.#bytes.readInt32BE(at) === -1) return NOWHERE;
+    return this.#latin1(14).split(',').map(Number);
   }
   /** Writes project and uuid in 20 bytes. */
   writeId(target: Uint8Array, at: number): void {

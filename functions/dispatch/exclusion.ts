@@ -3,7 +3,7 @@
 import type { Constant, Expr } from '../../hog/ast/index.ts';
 import { decompileExpression } from '../../hog/bytecode/decompile.ts';
 import type { Bytecode } from '../../hog/bytecode/index.ts';
-import { COHORT_TEST } from '../../properties/index.ts';
+import { COHORT_IDS, COHORT_TEST, LISTED_TEST } from '../../properties/index.ts';
 
 /** An event before it is stored, with texts that are stored as they are. */
 export interface Glance {
@@ -142,9 +142,14 @@ const GLOBALS = new Set([
   'timestamp',
   'uuid',
   ELEMENTS.slice(1),
+  COHORT_IDS,
 ]);
 const SAFE_COMPARISONS = new Set(['==', '!=', 'in', 'not in', 'like', 'ilike', 'not like', 'not ilike']);
 const SAFE_CALLS = new Set(['toString', 'ifNull', 'lower', 'upper', COHORT_TEST]);
+
+/** Whoever asks a filter has looked up the cohorts that it names. */
+const isListedTest = ([id, lists]: readonly Expr[]): boolean =>
+  id?.kind === 'constant' && lists?.kind === 'field' && lists.chain.join('.') === COHORT_IDS;
 
 /** The names of the properties of a person can always be listed. */
 const isPersonProperties = (node: Expr | undefined): boolean =>
@@ -167,6 +172,7 @@ function isSafe(node: Expr): boolean {
     case 'compare':
       return SAFE_COMPARISONS.has(node.op) && isSafe(node.left) && isSafe(node.right);
     case 'call':
+      if (node.name === LISTED_TEST) return isListedTest(node.args);
       if (node.name === 'keys') return node.args.length === 1 && isPersonProperties(node.args[0]);
       return SAFE_CALLS.has(node.name) && node.args.every(isSafe);
     default:

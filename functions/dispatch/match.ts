@@ -1,6 +1,7 @@
 // Finds out which functions run for stored events. It is called in threads.
 import { createHash } from 'node:crypto';
 import type { Bytecode } from '../../hog/bytecode/index.ts';
+import { COHORT_IDS } from '../../properties/index.ts';
 import { maskKey, processorTime, surroundingsIn } from '../evaluate.ts';
 import { type Filter, filterOf, Moment } from '../filter.ts';
 import { filterGlobalsOf, type GroupFacts, type PersonFacts, programGlobals } from '../rules/globals.ts';
@@ -126,6 +127,7 @@ class Project {
   readonly looksAtTime: boolean;
   readonly looksAtDistinctId: boolean;
   readonly looksAtElements: boolean;
+  readonly looksAtCohorts: boolean;
 
   constructor(definitions: Definitions) {
     this.definitions = definitions;
@@ -156,7 +158,8 @@ class Project {
     // The key of masking sees the whole event.
     const masks = definitions.triggers.some(({ masking }) => masking);
     const names = (...wanted: string[]) => masks || wanted.some((word) => words.has(word));
-    this.looksAtPerson = names('person', 'pdi');
+    this.looksAtCohorts = words.has(COHORT_IDS);
+    this.looksAtPerson = this.looksAtCohorts || names('person', 'pdi');
     this.looksAtPersonId = names('id', 'person_id');
     this.looksAtDistinctId = names('distinct_id');
     this.looksAtElements = [...words].some((word) => String(word).startsWith('elements_chain')) || masks;
@@ -306,7 +309,8 @@ class Matching {
   #ask(project: Project, candidates: readonly Prepared[], row: EventRow): void {
     const { storedAt } = row;
     const facts = factsOf(project, row);
-    const globals = filterGlobalsOf(facts.event, facts.person, facts.groups);
+    const listedIn = project.looksAtCohorts ? row.listedIn : undefined;
+    const globals = filterGlobalsOf(facts.event, facts.person, facts.groups, listedIn);
     moment.set(row.receivedAt, () => storedAt);
     for (const prepared of candidates) {
       const { trigger, own, mappings } = prepared;

@@ -139,16 +139,17 @@ export class Turn {
   async #batches(batches: readonly Batch[]): Promise<void> {
     const projects = [...new Set(batches.flatMap((one) => one.projects))];
     const versions = await this.#current(projects);
+    const beside = this.#cache.beside(projects);
     const placed = batches.filter((one) => one.from_page !== null);
     for (const [partition, some] of byPartition(placed)) {
       const place = {
-        ...{ partition, projects, withGroups: this.#cache.withGroups(projects) },
+        ...{ partition, projects },
         // A transaction begins with pages in which it has found room.
         fromPage: Math.max(0, Math.min(...some.map((one) => one.from_page as number)) - EARLIER),
         toPage: Math.max(...some.map((one) => one.to_page as number)),
         xids: some.map((one) => one.xid),
       };
-      await this.#read(eventsInPlaceSql(place), versions);
+      await this.#read(eventsInPlaceSql(place, beside), versions);
     }
     const incomplete = batches.filter((one) => this.#seen.of(one.xid) !== one.events);
     if (incomplete.length > 0) await this.#readMissing(incomplete, versions);
@@ -173,7 +174,7 @@ export class Turn {
   async keys(projectId: number, keys: Buffer): Promise<void> {
     const versions = await this.#current([projectId]);
     const read = (some: Buffer) =>
-      this.#read(eventsByKeySql(keysOf(some), this.#cache.withGroups([projectId])), versions);
+      this.#read(eventsByKeySql(keysOf(some), this.#cache.beside([projectId])), versions);
     try {
       await read(keys);
       if (this.#isFull) this.#leave(keys);
@@ -200,11 +201,11 @@ export class Turn {
       batches.map(({ id }) => id),
     );
     const missing = batches.flatMap(({ xid }) => this.#seen.missing(keys.get(xid) ?? Buffer.alloc(0), xid));
-    const withGroups = this.#cache.withGroups([...new Set(batches.flatMap((one) => one.projects))]);
+    const beside = this.#cache.beside([...new Set(batches.flatMap((one) => one.projects))]);
     const before = this.#rows;
     for (let at = 0; at < missing.length && !this.#isFull; at += KEYS_AT_ONCE) {
       const some = missing.slice(at, at + KEYS_AT_ONCE).flatMap(keysOf);
-      await this.#read(eventsByKeySql(some, withGroups), versions);
+      await this.#read(eventsByKeySql(some, beside), versions);
     }
     if (this.#isFull) this.#leave(Buffer.concat(missing));
     else this.found.missing += Math.max(0, missing.length - (this.#rows - before));

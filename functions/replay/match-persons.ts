@@ -29,7 +29,7 @@ export function matchPersons({ bytecode, mappings, persons }: MatchPersonsJob): 
   return persons.map((person) => {
     const { id, created_at } = person;
     const properties = JSON.parse(person.properties) as Record<string, unknown>;
-    const globals = filterGlobalsOf(broadcastEvent(person, id), { id, properties }, []);
+    const globals = filterGlobalsOf(broadcastEvent(person, id), { id, properties }, [], person.listed_in);
     const around = () => surroundingsIn(frameOf({ uuid: id, created_at }));
     const verdict = matches(bytecode, globals, around());
     if (!verdict.matched) return { mappings: [], ...(verdict.error ? { error: verdict.error } : {}) };

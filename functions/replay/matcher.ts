@@ -2,7 +2,7 @@ import { copyOut } from '../../db/copy-out.ts';
 import type { Pool } from '../../db/pool.ts';
 import { Turns } from '../../db/turns.ts';
 import { ThreadError, ThreadPool } from '../../hog/threads/pool.ts';
-import type { Known } from '../dispatch/definitions.ts';
+import { besideOf, type Known } from '../dispatch/definitions.ts';
 import { keysOf, RowPieces } from '../dispatch/event-rows.ts';
 import type { FilterError, MatchEventsJob, MatchedEvent, MatchedEvents } from '../dispatch/match.ts';
 import { type EventKey, eventsByKeySql } from '../rows/events.ts';
@@ -90,7 +90,7 @@ export class ReplayMatcher {
 
   async #read(known: Known, keys: readonly EventKey[]): Promise<MatchedPage> {
     const page = emptyPage();
-    const { definitions, readsGroups } = known;
+    const { definitions } = known;
     const { projectId, version } = definitions;
     const pieces = new RowPieces(PIECE);
     const ask = async (bytes: Buffer) => {
@@ -109,7 +109,7 @@ export class ReplayMatcher {
         for (const { uuid } of keysOf(Buffer.from(late))) page.left.add(uuid);
       }
     };
-    for await (const chunk of copyOut(this.#pool, eventsByKeySql(keys, readsGroups ? [projectId] : []))) {
+    for await (const chunk of copyOut(this.#pool, eventsByKeySql(keys, besideOf([known])))) {
       const piece = pieces.take(chunk);
       if (piece) await ask(piece);
     }

@@ -10,6 +10,7 @@ import {
 import { reactingFunction } from '../rows/reacting.ts';
 import type { ReplayRow } from '../rows/replays.ts';
 import { programGlobals } from '../rules/globals.ts';
+import { lookUpListed } from '../static-cohorts.ts';
 import type { FoundPage, PageDependencies } from './event-page.ts';
 import { broadcastEvent } from './match-persons.ts';
 
@@ -35,9 +36,15 @@ export async function personPage(
     definitions.triggers[0]?.mappings?.flatMap(({ filters, isDisabled }, index) =>
       isDisabled ? [] : [{ index, filters }],
     ) ?? null;
+  const filters = { own: row.bytecode, mappings: mappings?.map((one) => one.filters) ?? null };
+  const ids = persons.map(({ id }) => id);
+  const listed = await lookUpListed((work) => work(pool), row.project_id, [filters], ids);
   const answers = await matcher.persons(
     row.project_id,
-    { bytecode: row.bytecode, mappings, persons },
+    {
+      ...{ bytecode: row.bytecode, mappings },
+      persons: persons.map((one) => ({ ...one, listed_in: listed(one.id) })),
+    },
     signal,
   );
   const counts = { scanned: 0, matched: 0, filterErrors: 0 };

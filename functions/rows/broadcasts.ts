@@ -8,6 +8,8 @@ export interface BroadcastPerson {
   distinct_id: string;
   /** As JSON. */
   properties: string;
+  /** The static cohorts that list the person, of those that filters name. Absent: nobody has looked. */
+  listed_in?: readonly number[];
 }
 
 /** Counts the persons of a project. */

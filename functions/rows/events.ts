@@ -148,14 +148,34 @@ export async function eventsWithin(
   }));
 }
 
-/** The columns of the rows that functions/dispatch/event-rows.ts reads. The groups of other projects are left out. */
-const binaryColumns = (withGroups: readonly number[]) =>
+/** What is read with events of some projects beside the events: what others do not ask for is left out. */
+export interface Beside {
+  /** Projects whose functions look at groups. */
+  groupsOf: readonly number[];
+  /** Projects whose filters name static cohorts, and these cohorts. */
+  listedOf: { projects: readonly number[]; cohorts: readonly number[] };
+}
+
+const idList = (ids: readonly number[]) => ids.map(Number).join(',');
+
+/** The static cohorts that list the person of an event, as a text of their ids. */
+const listedIn = (
+  cohorts: readonly number[],
+) => `(select string_agg(c.cohort_id::text, ',') from cohort_people c
+  where c.project_id = e.project_id and c.person_id = e.person_id and c.cohort_id = any('{${idList(cohorts)}}'))`;
+
+/** The columns of the rows that functions/dispatch/event-rows.ts reads. */
+const binaryColumns = ({ groupsOf, listedOf }: Beside) =>
   `e.xmin, e.project_id, e.event, e.uuid, e.timestamp, e.created_at, e.inserted_at, e.distinct_id, e.properties,
    e.elements_chain, e.person_id, e.person_mode, e.person_properties, ${
-     withGroups.length === 0
+     groupsOf.length === 0
        ? 'null::json'
-       : `case when e.project_id in (${withGroups.map(Number).join(',')}) then ${GROUPS} end`
-   } as groups`;
+       : `case when e.project_id in (${idList(groupsOf)}) then ${GROUPS} end`
+   } as groups${
+     listedOf.cohorts.length === 0
+       ? ''
+       : `, case when e.project_id in (${idList(listedOf.projects)}) then ${listedIn(listedOf.cohorts)} end as listed_in`
+   }`;
 
 const copied = (select: string) => `copy (${select}) to stdout (format binary)`;
 
@@ -166,14 +186,13 @@ export interface EventPlace {
   toPage: number;
   xids: readonly number[];
   projects: readonly number[];
-  withGroups: readonly number[];
 }
 
 /** Reads events by their place, as binary rows. Those that lie elsewhere are missing. */
-export function eventsInPlaceSql(place: EventPlace): string {
+export function eventsInPlaceSql(place: EventPlace, beside: Beside): string {
   const { partition, fromPage, toPage, xids, projects } = place;
   if (!/^events_\w+$/.test(partition)) throw new TypeError(`${partition} is no partition of events`);
-  return copied(`select ${binaryColumns(place.withGroups)} from ${partition} e
+  return copied(`select ${binaryColumns(beside)} from ${partition} e
     where e.ctid >= '(${Number(fromPage)},0)' and e.ctid < '(${Number(toPage)},0)'
       and e.xmin = any('{${xids.map(Number).join(',')}}'::xid[])
       and e.project_id = any('{${projects.map(Number).join(',')}}') and not e.historical`);
@@ -190,12 +209,12 @@ const UUID = /^[0-9a-f-]{36}$/;
 const INSTANT = /^[0-9T:.Z -]+(BC)?$/;
 
 /** Reads events by their keys, as binary rows. */
-export function eventsByKeySql(keys: readonly EventKey[], withGroups: readonly number[]): string {
+export function eventsByKeySql(keys: readonly EventKey[], beside: Beside): string {
   if (keys.some(({ uuid, timestamp }) => !UUID.test(uuid) || !INSTANT.test(timestamp))) {
     throw new TypeError('the key of an event is not valid');
   }
   const list = (values: readonly (string | number)[]) => `'{${values.join(',')}}'`;
-  return copied(`select ${binaryColumns(withGroups)}
+  return copied(`select ${binaryColumns(beside)}
     from unnest(${list(keys.map((one) => Number(one.projectId)))}::int[], ${list(keys.map((one) => one.uuid))}::uuid[],
       ${list(keys.map((one) => `"${one.timestamp}"`))}::timestamptz[]) as k (project_id, uuid, timestamp)
     join lateral (select * from (select xmin, * from events) i

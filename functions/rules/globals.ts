@@ -147,18 +147,25 @@ function elementFacts(chain: string): Globals {
 
 const NO_GROUP = Object.freeze({ properties: Object.freeze({}) });
 
-/** Builds the globals of filters out of those of programs. */
-export function filterGlobals(globals: Globals): Globals {
+/**
+ * Builds the globals of filters out of those of programs. `listedIn`: the static cohorts that list the person, of those that
+ * the filters name. Undefined: nobody has looked, so filters that name some fail.
+ */
+export function filterGlobals(globals: Globals, listedIn?: readonly number[]): Globals {
   const groups = Object.values((globals.groups ?? {}) as Record<string, GroupFacts & { id: string }>);
   const event = globals.event as EventFacts;
-  return filterGlobalsOf(event, (globals.person ?? null) as PersonFacts | null, groups, globals.variables);
+  const person = (globals.person ?? null) as PersonFacts | null;
+  return filterGlobalsOf(event, person, groups, listedIn, globals.variables);
 }
+
+const NO_COHORTS: readonly number[] = Object.freeze([]);
 
 /** Does the same with the parts. It is called for each event and is therefore one literal. */
 export function filterGlobalsOf(
   event: EventFacts,
   person: PersonFacts | null,
   groups: readonly { index: number; id: string; properties: Record<string, unknown> }[],
+  listedIn?: readonly number[],
   variables: unknown = {},
 ): Globals {
   const shown = person && { id: person.id, properties: person.properties };
@@ -189,6 +196,8 @@ export function filterGlobalsOf(
     $group_4: null,
     group_4: NO_GROUP,
     variables,
+    // What conditions on static cohorts read. Where there is no person, no cohort lists it.
+    $cohort_ids: person === null ? NO_COHORTS : (listedIn ?? null),
   };
   for (const { index, id, properties: known } of groups) {
     all[`$group_${index}`] = id;

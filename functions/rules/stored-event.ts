@@ -19,6 +19,8 @@ export interface StoredEvent {
   /** As JSON. */
   person_properties: string;
   groups: { type: string; index: number; key: string; properties: Record<string, unknown> }[] | null;
+  /** The static cohorts that list the person, of those that filters name. Absent: nobody has looked. */
+  listed_in?: readonly number[];
 }
 
 /** What is known beside the event. */

@@ -22,6 +22,16 @@ describe('a check of a function', () => {
       status: 200,
       body: { warnings: [expect.stringContaining('fetch2() does not exist')] },
     });
+    const hog = `fun sent(one) { return one }
+      let encode := base64Encode
+      fetch(event.uuid, {"body": encode(inputs.x), 'method': sent('PUT')})`;
+    expect((await check({ hog })).body.warnings).toEqual([
+      expect.stringMatching(/^The variable body does not exist\..* single quotes: 'body'\.$/),
+    ]);
+    const filters = { actions: [{ id: '99', type: 'actions' }] };
+    expect((await check({ hog: 'return 1', enabled: true, filters })).body.warnings).toEqual([
+      'The action 99 does not exist in this project, or was deleted. A filter on it matches no event.',
+    ]);
     expect(await check({ template_id: 'template-drop-events' })).toEqual({
       status: 200,
       body: { warnings: [] },

@@ -184,21 +184,15 @@ describe('a cohort that an enabled function uses', () => {
 });
 
 describe('refused with a sentence', () => {
-  test('are cohorts of others, static ones, and functions that know no person', async () => {
+  test('are cohorts of others, and functions that know no person', async () => {
     const theirs = await storeCohort(api.pool, bob.projectId, {
       name: 'theirs',
       properties: tree(plan('x')).properties,
     });
-    const listed = await storeCohort(api.pool, anna.projectId, { name: 'listed', isStatic: true });
     const mine = await cohort(plan('pro'));
     for (const [id, more, message] of [
       [theirs, {}, `Cohort ${theirs} does not exist in this project, or was deleted`],
       [2_147_483_648, {}, 'Cohort 2147483648 does not exist in this project, or was deleted'],
-      [
-        listed,
-        {},
-        `Cohort ${listed} ("listed") is static, and functions cannot look up who is listed in a cohort`,
-      ],
       [
         mine,
         { type: 'transformation', hog: 'return event' },
@@ -213,10 +207,10 @@ describe('refused with a sentence', () => {
       const { status, body } = await save({ properties: [asks(id)] }, more);
       expect([status, body.attr, body.detail]).toEqual([400, 'filters', expect.stringContaining(message)]);
     }
-    const disabled = await save({ properties: [asks(listed)] }, { enabled: false });
+    const disabled = await save({ properties: [asks(theirs)] }, { enabled: false });
     expect([disabled.status, disabled.body.filters.bytecode_error]).toEqual([
       201,
-      expect.stringContaining('is static'),
+      expect.stringContaining('does not exist'),
     ]);
   });
 });

@@ -4,6 +4,8 @@ import { exclusionOf } from '../../functions/dispatch/exclusion.ts';
 import { matches, surroundingsIn } from '../../functions/evaluate.ts';
 import { filterOf, isJavaScript, Moment } from '../../functions/filter.ts';
 import { filterGlobalsOf } from '../../functions/rules/globals.ts';
+import { staticCohortsOf } from '../../functions/static-cohorts.ts';
+import { build } from '../../hog/ast/index.ts';
 import { compileBytecode } from '../../hog/bytecode/index.ts';
 import {
   type CohortDefinition,
@@ -117,6 +119,58 @@ test('what is in front of a cohort still excludes events, and a cohort excludes 
   expect(exclusion.excludes({ event: 'a', distinct_id: 'b', properties: {} })).toBe(false);
 });
 
+describe('who is listed in a static cohort', () => {
+  const values = [
+    { type: 'cohort', key: 'id', value: 7 },
+    { type: 'cohort', key: 'id', value: 8, operator: 'not_in' },
+  ];
+  const cohorts = new Cohorts([
+    { id: 1, isStatic: false, filters: { properties: { type: 'AND', values } } },
+    ...[7, 8].map((id) => ({ id, isStatic: true, filters: {} })),
+  ]);
+  const code = codeOf(cohorts, 1);
+  const moment = new Moment();
+  const globals = (listedIn?: number[], person: { id: string; properties: object } | null = ADA) =>
+    filterGlobalsOf(
+      { uuid: '', event: 'paid', distinct_id: '', properties: {}, timestamp: '', elements_chain: '' },
+      person as never,
+      [],
+      listedIn,
+    );
+  const ADA = { id: '', properties: {} };
+
+  test('is what whoever asks has looked up, in JavaScript and in the machine', () => {
+    expect(isJavaScript(code)).toBe(true);
+    expect(staticCohortsOf([{ own: null, mappings: [code] }])).toEqual([7, 8]);
+    for (const [seen, matched] of [
+      [globals([7]), true],
+      [globals([7, 8]), false],
+      [globals([8]), false],
+      [globals([]), false],
+      [globals([7], null), false],
+      [globals(undefined, null), false],
+    ] as const) {
+      expect(filterOf(code, moment)(seen)).toEqual({ matched });
+      expect(matches(code, seen, surroundingsIn(frame))).toEqual({ matched });
+    }
+  });
+
+  test('is an error where nobody has, and not the answer that nobody is listed', () => {
+    const error = 'inCohort() requires cohort membership to be loaded for this evaluation';
+    expect(filterOf(code, moment)(globals())).toMatchObject({ matched: false, error });
+    expect(matches(code, globals(), surroundingsIn(frame))).toEqual({ matched: false, error });
+  });
+
+  test('does not keep conditions behind it from excluding events', () => {
+    const isPaid = build.compare('==', build.field('event'), build.constant('paid'));
+    const inCohort = new CohortInliner(cohorts, new Map(), 'UTC').expression(1);
+    const { excludes, mayFail } = exclusionOf(compileBytecode(build.and([inCohort, isPaid])));
+    expect(mayFail).toBe(false);
+    const glance = { event: 'seen', distinct_id: '', properties: {} };
+    expect([excludes(glance), excludes({ ...glance, event: 'paid' })]).toEqual([true, false]);
+  });
+});
+
 describe('what cannot be inlined is refused', () => {
   const condition = (value: unknown, more: object = {}) => ({ key: 'plan', value, ...more });
   const of = (id: number, ...values: object[]) => ({
@@ -138,17 +192,6 @@ describe('what cannot be inlined is refused', () => {
       'a nested one that is not there',
       [of(1, cohort(2))],
       'Cohort 1 ("Payers") names cohort 2, which does not exist in this project, or was deleted',
-    ],
-    [
-      'a static one',
-      [{ id: 1, isStatic: true, filters: {} }],
-      'Cohort 1 ("Payers") is static, and functions cannot look up who is listed in a cohort. Use a cohort with conditions ' +
-        'on properties of persons',
-    ],
-    [
-      'a nested static one',
-      [of(1, cohort(2)), { id: 2, isStatic: true, filters: {} }],
-      /names cohort 2, which is static/,
     ],
     ['a circle', [of(1, cohort(2)), of(2, cohort(1))], /leads to itself$/],
     [

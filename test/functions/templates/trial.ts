@@ -108,6 +108,7 @@ export function trialsForFile(): Trials {
       return tryFunction(
         {
           ...{ runner, egress: { fetch: toService }, integrations: integrationsOf(integration) },
+          read: () => Promise.reject(new Error('No template asks for a static cohort.')),
           compiler: {
             places: (_projectId: number, hog: string, bytecode: Bytecode) =>
               findPlaces(parser, hog, bytecode),

@@ -4,6 +4,7 @@ import type { Actor } from '../../tenancy/actor.ts';
 import { changes } from '../../tenancy/audit.ts';
 import { type FlagRow, findFlag, listLinks, lockFlags, updateFlag } from '../rows/flags.ts';
 import { cancelRolloutOf } from '../rows/rollouts.ts';
+import { askersFirst } from '../rules/links.ts';
 import { ENDINGS } from '../rules/rollouts.ts';
 import { auditFlag, loggedFlag } from './audit.ts';
 import { checkDeletion } from './change.ts';
@@ -28,38 +29,32 @@ export function deleteFlags(
     await lockFlags(client, projectId);
     let links = await listLinks(client, projectId);
     const deleted: FlagRow[] = [];
-    const refused = new Map<number, ManyDeleted['refused'][number]>();
-    let left = [...new Set(ids)];
-    // A flag can go when those that ask about it are gone.
-    for (let count = -1; count !== deleted.length; ) {
-      count = deleted.length;
-      refused.clear();
-      for (const id of left) {
-        const key = { projectId, flagId: id };
-        const before = await findFlag(client, key);
-        if (!before || before.deleted) {
-          refused.set(id, { id, key: null, reason: 'Flag not found' });
-          continue;
-        }
-        try {
-          await checkDeletion(client, before, links);
-        } catch (error) {
-          if (!(error instanceof Refusal)) throw error;
-          refused.set(id, { id, key: before.key, reason: error.message });
-          continue;
-        }
-        const userId = actor.kind === 'user' ? actor.userId : null;
-        const after = (await updateFlag(client, key, { deleted: true }, userId)) as FlagRow;
-        await cancelRolloutOf(client, key, ENDINGS.deleted);
-        await auditFlag(client, actor, after, 'deleted', {
-          name: after.key,
-          ...changes(loggedFlag(before), loggedFlag(after)),
-        });
-        links = links.filter((one) => one.id !== id);
-        deleted.push(after);
+    const refused: ManyDeleted['refused'] = [];
+    // A flag can go when those that ask about it are gone. So each is looked at once, however long their chains are.
+    for (const id of askersFirst(new Set(ids), new Map(links.map((one) => [one.id, one])))) {
+      const key = { projectId, flagId: id };
+      const before = await findFlag(client, key);
+      if (!before || before.deleted) {
+        refused.push({ id, key: null, reason: 'Flag not found' });
+        continue;
       }
-      left = [...refused.keys()];
+      try {
+        await checkDeletion(client, before, links);
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error;
+        refused.push({ id, key: before.key, reason: error.message });
+        continue;
+      }
+      const userId = actor.kind === 'user' ? actor.userId : null;
+      const after = (await updateFlag(client, key, { deleted: true }, userId)) as FlagRow;
+      await cancelRolloutOf(client, key, ENDINGS.deleted);
+      await auditFlag(client, actor, after, 'deleted', {
+        name: after.key,
+        ...changes(loggedFlag(before), loggedFlag(after)),
+      });
+      links = links.filter((one) => one.id !== id);
+      deleted.push(after);
     }
-    return { deleted, refused: [...refused.values()] };
+    return { deleted, refused };
   });
 }

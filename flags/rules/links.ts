@@ -35,6 +35,22 @@ function pathTo(
   return [keyOf(id), ...path];
 }
 
+/** Orders flags so that each comes after those of them that ask about it. Flags on a circle come last. */
+export function askersFirst(ids: ReadonlySet<number>, links: ReadonlyMap<number, Link>): number[] {
+  const askers = new Map([...ids].map((id) => [id, 0]));
+  const asked = (id: number) => (links.get(id)?.asks ?? []).filter((one) => ids.has(one));
+  for (const id of ids) for (const one of asked(id)) askers.set(one, (askers.get(one) ?? 0) + 1);
+  const order = [...ids].filter((id) => askers.get(id) === 0);
+  for (const id of order) {
+    for (const one of asked(id)) {
+      const left = (askers.get(one) ?? 0) - 1;
+      askers.set(one, left);
+      if (left === 0) order.push(one);
+    }
+  }
+  return [...order, ...[...ids].filter((id) => askers.get(id) !== 0)];
+}
+
 const MOST_NAMED = 5;
 
 /** Names flags in a message: the first five, and how many others there are. */

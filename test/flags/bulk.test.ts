@@ -1,6 +1,7 @@
 // Many flags at once: which a list chooses, and which go together.
 import { beforeAll, expect, test } from '@jest/globals';
 import { apiForFile, type Tenant } from '../support/api.ts';
+import { queriesOf } from '../support/query-log.ts';
 import { EVERYBODY, storeFlag, where } from './support.ts';
 
 const api = apiForFile();
@@ -71,6 +72,19 @@ test('flags are deleted together, and those that something needs stay', async ()
     deleted: [],
     errors: [{ reason: expect.stringContaining('early access feature: Offered') }],
   });
+});
+
+test('a chain of flags goes in one pass, whatever the order in which they are named', async () => {
+  const ids = [await storeFlag(api.pool, anna.projectId, { key: 'chain 0', filters: EVERYBODY })];
+  while (ids.length < 40) {
+    const filters = on(ids.at(-1) as number);
+    ids.push(await storeFlag(api.pool, anna.projectId, { key: `chain ${ids.length}`, filters }));
+  }
+  const { result, queries } = await queriesOf(() => remove({ ids }));
+  const { deleted, errors } = result.json();
+  expect([errors, deleted.map((one: { id: number }) => one.id)]).toEqual([[], ids.toReversed()]);
+  const looks = queries.filter((text) => text.includes('row_version') && text.includes('feature_flags'));
+  expect(looks).toHaveLength(ids.length);
 });
 
 test('the answer says how far each was rolled out', async () => {

@@ -1664,6 +1664,14 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'those that something needs stay',
   },
   {
+    name: 'flags that are deleted together are looked at in the order in which they are named',
+    file: 'flags/rules/links.ts',
+    from: 'return [...order, ...[...ids].filter((id) => askers.get(id) !== 0)];',
+    to: 'return [...ids];',
+    test: 'test/flags/bulk.test.ts',
+    named: 'a chain of flags goes in one pass',
+  },
+  {
     name: 'a misspelt filter deletes all flags',
     file: 'api/flags/flag-lists.ts',
     from: '.strictObject(flagChoice.shape)',

@@ -2239,7 +2239,7 @@ export const MUTATIONS: readonly Mutation[] = [
     from: '.filter((one) => !keysOf(one).some((key) => known.has(idOf(key))))',
     to: '.filter((one) => !keysOf(one).some((key) => known === undefined && idOf(key)))',
     test: 'test/functions/runtime/dispatch.test.ts',
-    named: 'found by their keys',
+    named: 'only some of them lie',
   },
   {
     name: 'functions see events from before they were enabled',

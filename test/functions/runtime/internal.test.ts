@@ -68,9 +68,12 @@ describe('a function of the type internal_destination', () => {
 
   test('hears nothing of its own troubles', async () => {
     const id = await world.create(wants(STATE));
+    // It is disabled by that, and not only degraded: of the latter nobody hears.
     await spend(id, 3_000);
+    await spend(id, 8_000);
     await settled();
     expect(bodies()).toEqual([]);
+    expect(await world.history(id)).toEqual([]);
   });
 
   test('hears who changed what, as its filters choose, and without secrets', async () => {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { claim, type QueueRow, type Want } from '../rows/queue.ts';
+import { Aside } from './aside.ts';
 import { type AttemptDependencies, Attempts } from './attempts.ts';
 import type { Outcome } from './delivery.ts';
 import { GovernedClaims } from './governed.ts';
@@ -23,6 +24,9 @@ export const DELIVERER_DEFAULTS: DelivererOptions = {
 /** Claims follow each other at this distance at least, in milliseconds, so that each takes many. */
 const CLAIM_EVERY = 10;
 
+/** So many rows are claimed and begun in no time. */
+const FEW = 8;
+
 const wantOf = ({ line, count }: Share): Want => ({
   ...{ projectId: line.projectId, functionId: line.functionId, count },
   since: new Date(line.since).toISOString(),
@@ -37,10 +41,10 @@ export class Deliverer {
   readonly #attempts: Attempts;
   readonly #results: Results;
   readonly #claims: GovernedClaims;
-  /** The claim of invocations with a policy that is under way. */
-  #governing: Promise<void> | undefined;
-  /** Places that this claim may fill. */
-  #reserved = 0;
+  /** Claims of invocations with a policy, which take longer. */
+  readonly #governing = new Aside(this.#load.reserved);
+  /** Claims for functions that have much to do. Many rows take longer to claim and to begin with. */
+  readonly #refilling = new Aside(this.#load.reserved);
   #wake: (() => void) | undefined;
   #isAwake = false;
   #isStirring = false;
@@ -70,7 +74,8 @@ export class Deliverer {
     this.#isClosing = true;
     this.#stir();
     await this.#running;
-    await this.#governing;
+    await this.#governing.idle();
+    await this.#refilling.idle();
     while (this.inFlight + this.#load.unwritten.all > 0)
       await new Promise((resolve) => setTimeout(resolve, 10));
     await this.#results.idle();
@@ -107,7 +112,9 @@ export class Deliverer {
       this.#isAwake = false;
       try {
         // A claim that is under way counts in lines that it knows.
-        if (Date.now() >= this.#lines.nextLook) await this.#lines.look(() => !this.#governing);
+        if (Date.now() >= this.#lines.nextLook) {
+          await this.#lines.look(() => !this.#governing.isBusy && !this.#refilling.isBusy);
+        }
         while (!this.#isClosing && (await this.#take())) await pause(CLAIM_EVERY);
       } catch (error) {
         if (this.#isClosing) return;
@@ -144,53 +151,84 @@ export class Deliverer {
     });
   }
 
-  /** What is paused need not be looked at, and one claim with policies is enough at a time. */
-  #mayBeClaimed({ functionId }: Line): boolean {
-    if (!this.#lines.isGoverned(functionId)) return true;
-    return !this.#lines.isPaused(functionId) && !this.#governing;
+  /** What is paused need not be looked at, and of the claims that others do not wait for one of a kind is enough at a time. */
+  #mayBeClaimed({ functionId, isCrowded }: Line): boolean {
+    if (!this.#lines.isGoverned(functionId)) return !(isCrowded && this.#refilling.isBusy);
+    return !this.#lines.isPaused(functionId) && !this.#governing.isBusy;
   }
 
   /** Takes what is due, as far as there are places. Returns whether there may be more. */
   async #take(): Promise<boolean> {
     const shares = sharesOf(this.#lines, this.#load, {
-      ...{ places: this.#options.places, reserved: this.#reserved },
+      places: this.#options.places,
       mayBeClaimed: (line) => this.#mayBeClaimed(line),
     });
     if (shares.length === 0) return false;
-    const free = shares.filter(({ line }) => !this.#lines.isGoverned(line.functionId));
-    if (free.length < shares.length) {
-      // Claims with a policy take longer. Others do not wait for them.
-      this.#governing = this.#takeGoverned(shares.filter((one) => !free.includes(one))).finally(() => {
-        this.#governing = undefined;
-        this.#stir();
-      });
+    const isGoverned = ({ line }: Share) => this.#lines.isGoverned(line.functionId);
+    const governed = shares.filter(isGoverned);
+    if (governed.length > 0) {
+      this.#governing.begin(
+        governed,
+        (some) => this.#takeGoverned(some),
+        () => this.#stir(),
+      );
     }
-    if (free.length > 0) await this.#takeFree(free);
+    const free = shares.filter((one) => !isGoverned(one));
+    const crowded = free.filter(({ line }) => line.isCrowded);
+    if (crowded.length > 0) {
+      this.#refilling.begin(
+        crowded,
+        (some) => this.#refill(some),
+        () => this.#stirSoon(),
+      );
+    }
+    if (crowded.length < free.length) await this.#takeFree(free.filter(({ line }) => !line.isCrowded));
     return true;
   }
 
   async #takeFree(shares: readonly Share[]): Promise<void> {
     const lease = randomUUID();
     const { leaseSeconds: seconds } = this.#options;
-    const rows = await claim(this.#deps.pool, shares.map(wantOf), { lease, seconds });
+    const began = Date.now();
+    // What becomes due meanwhile may not be seen by the claim, and is not forgotten.
+    for (const { line } of shares) line.dueAt = Number.POSITIVE_INFINITY;
+    const expectAll = (some: readonly Share[]) => {
+      for (const { line } of some) line.dueAt = Math.min(line.dueAt, began);
+    };
+    let rows: QueueRow[];
+    try {
+      rows = await claim(this.#deps.pool, shares.map(wantOf), { lease, seconds });
+    } catch (error) {
+      expectAll(shares);
+      throw error;
+    }
     const taken = new Map<string, number>();
     for (const row of rows) taken.set(row.function_id, (taken.get(row.function_id) ?? 0) + 1);
-    const now = Date.now();
-    for (const { line, count } of shares) {
-      if ((taken.get(line.functionId) ?? 0) < count) {
-        line.dueAt = Number.POSITIVE_INFINITY;
-        line.since = takenBefore(now);
-      }
+    const filled = shares.filter(({ line, count }) => (taken.get(line.functionId) ?? 0) >= count);
+    expectAll(filled);
+    for (const share of shares) {
+      const { line, count } = share;
+      const hasMore = filled.includes(share);
+      line.isCrowded = hasMore && count > FEW;
+      if (!hasMore) line.since = takenBefore(began);
     }
     for (const row of rows) this.#count(row, 1);
     void this.#attempts.begin({ rows, lease });
+  }
+
+  async #refill(shares: readonly Share[]): Promise<void> {
+    try {
+      await this.#takeFree(shares);
+    } catch (error) {
+      this.#deps.logger.warn({ err: error }, 'invocations of functions could not be taken');
+      await pause(AFTER_ERROR / 5);
+    }
   }
 
   async #takeGoverned(shares: readonly Share[]): Promise<void> {
     const lease = randomUUID();
     const { leaseSeconds: seconds } = this.#options;
     const began = Date.now();
-    this.#reserved = shares.reduce((sum, { count }) => sum + count, 0);
     for (const { line } of shares) line.dueAt = Number.POSITIVE_INFINITY;
     try {
       const found = await this.#claims.claim(shares.map(wantOf), { lease, seconds });
@@ -208,8 +246,6 @@ export class Deliverer {
         'invocations of functions with a policy of delivery could not be taken',
       );
       for (const { line } of shares) line.dueAt = Math.min(line.dueAt, Date.now() + AFTER_ERROR);
-    } finally {
-      this.#reserved = 0;
     }
   }
 

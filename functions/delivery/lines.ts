@@ -14,6 +14,8 @@ export interface Line {
   dueAt: number;
   /** What was due before this was taken by somebody. In milliseconds. */
   since: number;
+  /** Whether the last claim found much, and not all that is due. */
+  isCrowded: boolean;
 }
 
 export interface LookOptions {
@@ -59,7 +61,7 @@ export class Lines {
   expect({ projectId, functionId }: { projectId: number; functionId: string }, at: number): Line {
     let line = this.#lines.get(functionId);
     if (!line) {
-      line = { projectId, functionId, inFlight: 0, dueAt: at, since: 0 };
+      line = { projectId, functionId, inFlight: 0, dueAt: at, since: 0, isCrowded: false };
       this.#lines.set(functionId, line);
     }
     line.dueAt = Math.min(line.dueAt, at);

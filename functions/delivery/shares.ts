@@ -11,7 +11,9 @@ export interface Share {
 export class Load {
   /** Invocations in progress. */
   readonly inProgress = new PerProject();
-  /** The characters of their events. */
+  /** Places that claims under way may fill. */
+  readonly reserved = new PerProject();
+  /** The characters of the events in progress. */
   readonly characters = new PerProject();
   /** How many times events are being read. */
   readonly reading = new PerProject();
@@ -40,10 +42,10 @@ const UNWRITTEN_OF_A_PROJECT = 0.5;
 export function sharesOf(
   lines: Lines,
   load: Load,
-  { places, reserved, mayBeClaimed }: { places: number; reserved: number; mayBeClaimed(line: Line): boolean },
+  { places, mayBeClaimed }: { places: number; mayBeClaimed(line: Line): boolean },
 ): Share[] {
   const now = Date.now();
-  let free = places - load.inProgress.all - reserved;
+  let free = places - load.inProgress.all - load.reserved.all;
   const mostUnwritten = places * UNWRITTEN;
   if (free <= 0 || load.unwritten.all > mostUnwritten) return [];
   const hasRoom = ({ projectId }: Line) =>
@@ -51,7 +53,7 @@ export function sharesOf(
     load.reading.of(projectId) < MOST_READS &&
     load.characters.of(projectId) <= MOST_CHARACTERS.ofProject &&
     (load.characters.all <= MOST_CHARACTERS.ofAll || load.characters.of(projectId) === 0);
-  const heldBy = ({ projectId }: Line) => load.inProgress.of(projectId);
+  const heldBy = ({ projectId }: Line) => load.inProgress.of(projectId) + load.reserved.of(projectId);
   // Degraded functions come after the others.
   const rank = ({ functionId }: Line) => (lines.isDegraded(functionId) ? 1 : 0);
   const due = [...lines.all]

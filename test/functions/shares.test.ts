@@ -17,13 +17,19 @@ beforeEach(() => {
 
 /** The places of each project. */
 function placesOf(): Record<number, number> {
-  const shares = sharesOf(lines, load, { places: PLACES, reserved: 0, mayBeClaimed: () => true });
+  const shares = sharesOf(lines, load, { places: PLACES, mayBeClaimed: () => true });
   return Object.fromEntries(shares.map(({ line, count }) => [line.projectId, count]));
 }
 const projects = () => Object.keys(placesOf()).map(Number).sort();
 
 test('each project gets a part of what is free', () => {
   expect(placesOf()).toEqual({ [ANNA]: 50, [BOB]: 25 });
+});
+
+test('what a claim under way may fill is held by its project', () => {
+  load.reserved.add(ANNA, 60);
+  // Of the 80 places that Bob leaves to Anna, she may have 60.
+  expect(placesOf()).toEqual({ [BOB]: 20 });
 });
 
 describe('nothing begins for a project, and for others it does,', () => {

@@ -2309,6 +2309,13 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'count masking together',
   },
   {
+    name: 'a project gets places beside those that a claim of it may fill',
+    file: 'functions/delivery/shares.ts',
+    from: 'load.inProgress.of(projectId) + load.reserved.of(projectId);',
+    to: 'load.inProgress.of(projectId);',
+    test: 'test/functions/shares.test.ts',
+  },
+  {
     name: 'one function takes all places',
     file: 'functions/delivery/shares.ts',
     from: 'Math.ceil((room + line.inFlight) * OF_A_FUNCTION - line.inFlight)',

@@ -116,11 +116,19 @@ interface Waiting<W> {
   reject(error: Error): void;
 }
 
+/** The questions of one project. */
+interface Queue<W> {
+  list: Waiting<W>[];
+  statements: number;
+  /** How many questions these statements answer. */
+  asked: number;
+}
+
 /** Joins the questions of a project's requests to few statements. */
 class Joined<W extends { projectId: number }> {
   readonly #read: (wanted: readonly W[]) => Promise<(string | null)[]>;
   readonly #turns: Turns;
-  readonly #waiting = new Map<number, { list: Waiting<W>[]; statements: number }>();
+  readonly #waiting = new Map<number, Queue<W>>();
 
   constructor(turns: Turns, read: (wanted: readonly W[]) => Promise<(string | null)[]>) {
     this.#turns = turns;
@@ -129,26 +137,28 @@ class Joined<W extends { projectId: number }> {
 
   ask(wanted: W): Promise<Properties | undefined> {
     const { projectId } = wanted;
-    const own = this.#waiting.get(projectId) ?? { list: [], statements: 0 };
+    const own = this.#waiting.get(projectId) ?? { list: [], statements: 0, asked: 0 };
     this.#waiting.set(projectId, own);
     if (own.list.length >= MOST_WAITING) return Promise.reject(new SubjectsUnavailableError());
     return new Promise((resolve, reject) => {
       own.list.push({ wanted, resolve, reject });
-      if (own.statements >= PER_PROJECT || own.list.length > 1) return;
+      // A second statement begins when as many wait as the first one answers. Many small ones would cost more, and two that
+      // begin at about the same time would leave this process without work until both are answered.
+      if (own.statements >= PER_PROJECT || own.list.length !== Math.max(1, own.asked)) return;
       own.statements += 1;
       // Requests of the same turn of the event loop share a statement.
       setImmediate(() => void this.#proceed(projectId, own));
     });
   }
 
-  async #proceed(projectId: number, own: { list: Waiting<W>[]; statements: number }): Promise<void> {
+  async #proceed(projectId: number, own: Queue<W>): Promise<void> {
     while (own.list.length > 0) {
       let batch: Waiting<W>[] = [];
       try {
         // What comes until it is the project's turn joins the statement.
         await this.#turns.take({ projectId }, async () => {
           batch = own.list.splice(0, MOST_TOGETHER);
-          if (batch.length > 0) await this.#answer(batch);
+          if (batch.length > 0) await this.#answer(batch, own);
         });
       } catch (error) {
         for (const { reject } of batch.length > 0 ? batch : own.list.splice(0)) reject(error as Error);
@@ -158,8 +168,11 @@ class Joined<W extends { projectId: number }> {
     if (own.statements === 0) this.#waiting.delete(projectId);
   }
 
-  async #answer(batch: readonly Waiting<W>[]): Promise<void> {
-    const texts = await this.#read(batch.map((one) => one.wanted));
+  async #answer(batch: readonly Waiting<W>[], own: Queue<W>): Promise<void> {
+    own.asked += batch.length;
+    const texts = await this.#read(batch.map((one) => one.wanted)).finally(() => {
+      own.asked -= batch.length;
+    });
     for (const [index, { resolve }] of batch.entries()) {
       const text = texts[index];
       resolve(typeof text === 'string' ? (parseExactJson(text) as Properties) : undefined);

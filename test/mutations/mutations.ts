@@ -1696,6 +1696,14 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'agree about every person',
   },
   {
+    name: 'a second statement begins for each request that waits',
+    file: 'flags/reads/subjects.ts',
+    from: 'own.list.length !== Math.max(1, own.asked)',
+    to: 'own.list.length !== 1',
+    test: 'test/flags/fairness.test.ts',
+    named: 'as many wait as the first',
+  },
+  {
     name: 'the breaker of one project opens for all',
     file: 'flags/reads/subjects.ts',
     from: 'const one = this.#breakers.get(projectId) ??',

@@ -116,15 +116,16 @@ interface Waiting<W> {
   reject(error: Error): void;
 }
 
-/** The questions of one project. */
+/** The questions of one project, and whether somebody answers them. */
 interface Queue<W> {
   list: Waiting<W>[];
-  statements: number;
-  /** How many questions these statements answer. */
-  asked: number;
+  isServed: boolean;
 }
 
-/** Joins the questions of a project's requests to few statements. */
+/**
+ * Joins the questions of a project's requests. One statement of a project runs at a time, and what comes meanwhile joins the
+ * next one: the busier a project is, the less a question costs.
+ */
 class Joined<W extends { projectId: number }> {
   readonly #read: (wanted: readonly W[]) => Promise<(string | null)[]>;
   readonly #turns: Turns;
@@ -137,15 +138,13 @@ class Joined<W extends { projectId: number }> {
 
   ask(wanted: W): Promise<Properties | undefined> {
     const { projectId } = wanted;
-    const own = this.#waiting.get(projectId) ?? { list: [], statements: 0, asked: 0 };
+    const own = this.#waiting.get(projectId) ?? { list: [], isServed: false };
     this.#waiting.set(projectId, own);
     if (own.list.length >= MOST_WAITING) return Promise.reject(new SubjectsUnavailableError());
     return new Promise((resolve, reject) => {
       own.list.push({ wanted, resolve, reject });
-      // A second statement begins when as many wait as the first one answers. Many small ones would cost more, and two that
-      // begin at about the same time would leave this process without work until both are answered.
-      if (own.statements >= PER_PROJECT || own.list.length !== Math.max(1, own.asked)) return;
-      own.statements += 1;
+      if (own.isServed) return;
+      own.isServed = true;
       // Requests of the same turn of the event loop share a statement.
       setImmediate(() => void this.#proceed(projectId, own));
     });
@@ -158,21 +157,17 @@ class Joined<W extends { projectId: number }> {
         // What comes until it is the project's turn joins the statement.
         await this.#turns.take({ projectId }, async () => {
           batch = own.list.splice(0, MOST_TOGETHER);
-          if (batch.length > 0) await this.#answer(batch, own);
+          if (batch.length > 0) await this.#answer(batch);
         });
       } catch (error) {
         for (const { reject } of batch.length > 0 ? batch : own.list.splice(0)) reject(error as Error);
       }
     }
-    own.statements -= 1;
-    if (own.statements === 0) this.#waiting.delete(projectId);
+    this.#waiting.delete(projectId);
   }
 
-  async #answer(batch: readonly Waiting<W>[], own: Queue<W>): Promise<void> {
-    own.asked += batch.length;
-    const texts = await this.#read(batch.map((one) => one.wanted)).finally(() => {
-      own.asked -= batch.length;
-    });
+  async #answer(batch: readonly Waiting<W>[]): Promise<void> {
+    const texts = await this.#read(batch.map((one) => one.wanted));
     for (const [index, { resolve }] of batch.entries()) {
       const text = texts[index];
       resolve(typeof text === 'string' ? (parseExactJson(text) as Properties) : undefined);

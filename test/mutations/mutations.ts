@@ -1696,12 +1696,12 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'agree about every person',
   },
   {
-    name: 'a second statement begins for each request that waits',
+    name: 'each request for a stored person has a statement of its own',
     file: 'flags/reads/subjects.ts',
-    from: 'own.list.length !== Math.max(1, own.asked)',
-    to: 'own.list.length !== 1',
+    from: 'if (own.isServed) return;',
+    to: '',
     test: 'test/flags/fairness.test.ts',
-    named: 'as many wait as the first',
+    named: 'joins the next statement',
   },
   {
     name: 'the breaker of one project opens for all',

@@ -1,14 +1,20 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { PerProject } from './per-project.ts';
 import type { Share } from './shares.ts';
 
 /** Claims that others do not wait for, one at a time. */
 export class Aside {
   readonly #reserved: PerProject;
+  readonly #distance: number;
   #running: Promise<void> | undefined;
 
-  /** `reserved` counts the places that the claim under way may fill. */
-  constructor(reserved: PerProject) {
+  /**
+   * `reserved` counts the places that the claim under way may fill. The next one begins so many milliseconds after its end
+   * at the earliest.
+   */
+  constructor(reserved: PerProject, distance = 0) {
     this.#reserved = reserved;
+    this.#distance = distance;
   }
 
   get isBusy(): boolean {
@@ -21,11 +27,15 @@ export class Aside {
     ended: () => void,
   ): void {
     this.#reserve(shares, 1);
-    this.#running = claim(shares).finally(() => {
-      this.#reserve(shares, -1);
-      this.#running = undefined;
-      ended();
-    });
+    this.#running = claim(shares)
+      .finally(() => this.#reserve(shares, -1))
+      .then(async () => {
+        if (this.#distance > 0) await pause(this.#distance);
+      })
+      .finally(() => {
+        this.#running = undefined;
+        ended();
+      });
   }
 
   /** Waits for the claim under way. */

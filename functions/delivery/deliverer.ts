@@ -44,7 +44,7 @@ export class Deliverer {
   /** Claims of invocations with a policy, which take longer. */
   readonly #governing = new Aside(this.#load.reserved);
   /** Claims for functions that have much to do. Many rows take longer to claim and to begin with. */
-  readonly #refilling = new Aside(this.#load.reserved);
+  readonly #refilling = new Aside(this.#load.reserved, CLAIM_EVERY);
   #wake: (() => void) | undefined;
   #isAwake = false;
   #isStirring = false;
@@ -179,7 +179,7 @@ export class Deliverer {
       this.#refilling.begin(
         crowded,
         (some) => this.#refill(some),
-        () => this.#stirSoon(),
+        () => this.#stir(),
       );
     }
     if (crowded.length < free.length) await this.#takeFree(free.filter(({ line }) => !line.isCrowded));

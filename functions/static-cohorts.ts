@@ -1,5 +1,6 @@
 // Static cohorts in filters. A filter sees the ids of those that list the person, and whoever asks it looks them up before.
 import type { Queryable } from '../db/pool.ts';
+import { isUuid } from '../db/uuid.ts';
 import { type Bytecode, Op } from '../hog/bytecode/index.ts';
 import { COHORT_IDS } from '../properties/index.ts';
 import { listedPersons } from './rows/listed-persons.ts';
@@ -23,7 +24,9 @@ function staticCohortsIn(code: Bytecode | null): number[] {
 export type Listed = (personId: unknown) => readonly number[];
 
 const NOWHERE: readonly number[] = [];
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+/** How Postgres writes the id of a person. Undefined: nobody has such an id. */
+const written = (id: unknown): string | undefined =>
+  typeof id === 'string' && isUuid(id) ? id.toLowerCase() : undefined;
 
 /** Looks persons up in the static cohorts that filters ask for, in one statement. There is none if they ask for none. */
 export async function lookUpListed(
@@ -33,10 +36,8 @@ export async function lookUpListed(
   personIds: readonly unknown[],
 ): Promise<Listed> {
   const cohorts = staticCohortsOf(filters);
-  const persons = [...new Set(personIds.filter(isUuid).map((id) => id.toLowerCase()))];
+  const persons = [...new Set(personIds.flatMap((id) => written(id) ?? []))];
   if (cohorts.length === 0 || persons.length === 0) return () => NOWHERE;
   const found = await read((client) => listedPersons(client, projectId, cohorts, persons));
-  return (id) => (isUuid(id) && found.get(id.toLowerCase())) || NOWHERE;
+  return (id) => found.get(written(id) ?? '') ?? NOWHERE;
 }
-
-const isUuid = (id: unknown): id is string => typeof id === 'string' && UUID.test(id);

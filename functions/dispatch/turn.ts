@@ -141,7 +141,7 @@ export class Turn {
     const versions = await this.#current(projects);
     const beside = this.#cache.beside(projects);
     const placed = batches.filter((one) => one.from_page !== null);
-    for (const [partition, some] of byPartition(placed)) {
+    for (const [partition, some] of Map.groupBy(placed, (one) => one.partition)) {
       const place = {
         ...{ partition, projects },
         // A transaction begins with pages in which it has found room.
@@ -285,14 +285,4 @@ export class Turn {
     for (const one of answer.matched) this.found.add(one, room);
     for (const one of answer.errors) this.found.errors.push(one);
   }
-}
-
-function byPartition(batches: readonly Batch[]): Map<string, Batch[]> {
-  const partitions = new Map<string, Batch[]>();
-  for (const batch of batches) {
-    const list = partitions.get(batch.partition);
-    if (list) list.push(batch);
-    else partitions.set(batch.partition, [batch]);
-  }
-  return partitions;
 }

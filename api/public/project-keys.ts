@@ -110,9 +110,9 @@ export function createProjectKeys(
       wrong.delete(token);
       const entry = known.get(token);
       if (entry) entry.isDoubtful = true;
-      asked.delete(token);
-      // A copy must not outlive its key, although nobody may ask for it again.
-      if (copies?.has(token)) ask(token).catch(() => undefined);
+      const isAsked = asked.delete(token);
+      // Nobody may ask for it again, but a copy must not outlive its key, and what was just asked for needs a copy.
+      if (isAsked || copies?.has(token)) ask(token).catch(() => undefined);
     },
     missed() {
       wrong.clear();

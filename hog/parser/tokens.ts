@@ -13,7 +13,7 @@ export interface Token {
   partner: number;
 }
 
-const KEYWORDS = new Set(
+export const KEYWORDS: ReadonlySet<string> = new Set(
   `all and anti any array as asc ascending asof between both by case cast catch cohort collate columns cross cube
   current date day desc descending distinct else end except exclude extract final fill filter finally first fn
   following for from full fun group grouping having hour id if ilike ignore include in inf infinity inner

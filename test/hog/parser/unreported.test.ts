@@ -11,6 +11,9 @@ test.each([
   ['select 1 from t group by a with totals union all select 1 from t', 'WITH TOTALS'],
   ['select a from t order by a nulls first', 'NULLS FIRST'],
   ['select a from t order by f(a) desc nulls first, b', 'NULLS FIRST'],
+  ['(select a from t) order by a', 'ORDER BY after a query in parentheses'],
+  ['select a from t union all (select a from t) order by a', 'ORDER BY after a query in parentheses'],
+  ['((select a from t) union all (select a from t)) order by a limit 1', 'ORDER BY after a query'],
 ])('%s is refused', async (source, what) => {
   await expect(parser.select(source)).rejects.toMatchObject({
     code: 'unsupported',
@@ -32,6 +35,9 @@ test.each([
   'select 1 from t group by rollup(a)',
   'select a from t order by a nulls last',
   'select a from t order by nulls',
+  'select a from (select a from t) order by a',
+  'select a from t where a in (select a from t) order by a',
+  'select row_number() over (order by a) from t group by (a) order by a',
   "select 'with totals' from t -- nulls first",
 ])('%s is taken', async (source) => {
   await expect(parser.select(source)).resolves.toMatchObject({ kind: 'selectQuery' });

@@ -14,6 +14,7 @@ import type { ExportCommandDependencies } from '../exports/commands/dependencies
 import type { FunctionCompiler } from '../functions/compiler.ts';
 import type { Runner } from '../functions/runner.ts';
 import type { ModelCompiler } from '../models/index.ts';
+import type { QueryCompiler } from '../queries/compiler.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Keyring } from '../secrets/envelope.ts';
 import type { Logger } from '../telemetry/logger.ts';
@@ -58,6 +59,8 @@ export interface ApiDependencies {
   flagPlace?: ((address: unknown) => Record<string, string>) | undefined;
   /** Compiles filters and columns of exports. */
   compiler: ModelCompiler;
+  /** Compiles queries. */
+  queryCompiler: QueryCompiler;
   /** Compiles the steps of actions. */
   actionCompiler: ActionCompiler;
   /** Checks and compiles functions. */

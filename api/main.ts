@@ -19,6 +19,7 @@ import { openGeoip } from '../geoip/geoip.ts';
 import { EXIT_CONFIGURATION, type Role, runProcess } from '../lifecycle.ts';
 import { COMPILER_DEFAULTS, createCompiler } from '../models/index.ts';
 import { PRODUCTS } from '../products.ts';
+import { createQueryCompiler } from '../queries/compiler.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';
 import { mergeHook } from '../tenancy/product.ts';
@@ -82,6 +83,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
   const copies = await openCopies({ directory: path.join(config.SLUICE_DATA_DIR, 'copies'), logger });
   const schedules = createSchedules(config, logger);
   const compiler = createCompiler();
+  const queryCompiler = createQueryCompiler();
   const actionCompiler = createActionCompiler();
   const functionCompiler = createFunctionCompiler();
   const functionRunner = createRunner({ geoip: config.SLUICE_GEOIP_DATABASE || undefined });
@@ -122,6 +124,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
     flagPlace: geoip?.flagProperties,
     schedules,
     compiler,
+    queryCompiler,
     actionCompiler,
     functionCompiler,
     functionRunner,
@@ -178,7 +181,9 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
       await Promise.all([ingest.close(), transformer.close(), largeBodies.close()]);
       await schedules.close();
       await Promise.all(
-        [compiler, actionCompiler, functionCompiler, functionRunner, egress].map((one) => one.close()),
+        [compiler, queryCompiler, actionCompiler, functionCompiler, functionRunner, egress].map((one) =>
+          one.close(),
+        ),
       );
       await keys.withdraw();
       const pools = [pool, readingPool, reader, lanePool, ingestPool];

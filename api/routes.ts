@@ -29,6 +29,7 @@ import { integrationRoutes } from './integrations/integrations.ts';
 import { groupRoutes } from './people/groups.ts';
 import { personRoutes } from './people/persons.ts';
 import type { Lane } from './public/lane.ts';
+import { queryRoutes } from './queries/query.ts';
 import { remoteConfigRoutes } from './remote-config.ts';
 import { type OfferedSurveys, offeredSurveyRoutes } from './surveys/offered.ts';
 import { surveyRoutes } from './surveys/surveys.ts';
@@ -75,6 +76,7 @@ export const ROUTES: Routes = {
     personalApiKeyRoutes,
     activityLogRoutes,
     eventRoutes,
+    queryRoutes,
     traceRoutes,
     personRoutes,
     groupRoutes,

@@ -110,6 +110,22 @@ export async function distinctIdsOf(
   return rows.map((row) => row.distinct_id);
 }
 
+/** The first distinct ids of persons, in byte order, by the id of the person. */
+export async function firstDistinctIds(
+  queryable: Queryable,
+  projectId: number,
+  personIds: readonly string[],
+  most: number,
+): Promise<Map<string, string[]>> {
+  const { rows } = await queryable.query(
+    `select id, array(select d.distinct_id from person_distinct_ids d
+       where d.project_id = $1 and d.person_id = id order by d.distinct_id limit $3) as distinct_ids
+     from unnest($2::uuid[]) as id`,
+    [projectId, personIds, most],
+  );
+  return new Map(rows.map((row) => [row.id, row.distinct_ids]));
+}
+
 /** A person as an event shows it: one distinct id, and some properties. */
 export type PersonOutline = Pick<PersonRow, 'is_identified' | 'distinct_ids' | 'properties'>;
 

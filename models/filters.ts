@@ -1,10 +1,10 @@
-import { build, type Expr } from '../hog/ast/index.ts';
+import { build, type Expr, qualified } from '../hog/ast/index.ts';
 import { SourceError } from '../hog/errors.ts';
 import type { Parser } from '../hog/parser/index.ts';
 import { FilterError, filterExpression, hogqlSources, readFilters } from '../properties/index.ts';
 import type { Moment } from '../values/dates.ts';
 import { type Model, ModelError } from './model-query.ts';
-import { misplaced, qualified } from './syntax-tree.ts';
+import { misplaced } from './syntax-tree.ts';
 
 const TYPES = ['cohort', 'event', 'hogql', 'person'];
 const refused = (message: string) => new ModelError('filters', message);

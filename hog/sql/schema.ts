@@ -6,7 +6,10 @@ import type { Type } from './types.ts';
 export interface Column {
   kind: 'column';
   type: Type;
-  of: (table: Sql) => Sql;
+  /** `via` is the alias of the related table that the column needs beside its own. */
+  of: (table: Sql, via: Sql) => Sql;
+  /** The field of the same table that joins `via`. */
+  via?: string;
   /** True for a JSON document that is stored as text (`json`), not in binary form (`jsonb`). */
   jsonText?: boolean;
   /** True for a text that can be as large as an event. */
@@ -23,7 +26,10 @@ export interface Column {
 export interface Lazy {
   kind: 'join';
   table: string;
-  on: (from: Sql, to: Sql) => Sql;
+  /** `via` is the alias of the related table that the condition needs beside both. */
+  on: (from: Sql, to: Sql, via: Sql) => Sql;
+  /** The field of the same table that joins `via`. */
+  via?: string;
   /** The fields that are stored in the row itself and need no join. */
   own?: Readonly<Record<string, Column>>;
 }
@@ -52,7 +58,7 @@ export interface Schema {
 
 type Options = Omit<Column, 'kind' | 'type' | 'of'>;
 
-const column = (type: Type, of: (table: Sql) => Sql, options: Options = {}): Column => ({
+const column = (type: Type, of: Column['of'], options: Options = {}): Column => ({
   kind: 'column',
   type,
   of,
@@ -87,9 +93,14 @@ function groupFields(): Record<string, Field> {
 }
 
 /**
- * Which state of a person an event shows: `on event` is the state when the event arrived, `current` is the state now.
+ * Which person an event shows: `on event` is the person as it was when the event arrived, `current` the one to whom its
+ * distinct_id belongs now. Persons can be merged, so these can be two.
  */
 export type PersonMode = 'on event' | 'current';
+
+/** The person to whom the distinct_id belongs now. If it belongs to none, the one of the event. */
+const resolved = (t: Sql, pdi: Sql): Sql => sql`coalesce(${pdi}.person_id, ${t}.person_id)`;
+const RESOLVED_ID = column('uuid', resolved, { via: 'pdi' });
 
 const SNAPSHOT = {
   id: column('uuid', (t) => sql`${t}.person_id`),
@@ -121,7 +132,7 @@ const events = (persons: PersonMode): Table => ({
     created_at: column('datetime', (t) => sql`${t}.created_at`, certain),
     inserted_at: column('datetime', (t) => sql`${t}.inserted_at`, { certain: true, hidden: true }),
     _inserted_at: column('datetime', (t) => sql`${t}.inserted_at`, { certain: true, hidden: true }),
-    person_id: column('uuid', (t) => sql`${t}.person_id`),
+    person_id: persons === 'on event' ? SNAPSHOT.id : RESOLVED_ID,
     person_mode: column('string', (t) => sql`${t}.person_mode`, certain),
     person_properties: column('json', (t) => sql`${t}.person_properties`, { jsonText: true, hidden: true }),
     set: column('json', (t) => rare(t, sql`'$set'`), {
@@ -157,12 +168,21 @@ const events = (persons: PersonMode): Table => ({
       hidden,
     ),
     ...groupFields(),
-    person: {
-      kind: 'join',
-      table: 'persons',
-      on: (from, to) => sql`${to}.id = ${from}.person_id`,
-      own: persons === 'on event' ? SNAPSHOT : { id: SNAPSHOT.id },
-    },
+    person:
+      persons === 'on event'
+        ? {
+            kind: 'join',
+            table: 'persons',
+            on: (from, to) => sql`${to}.id = ${from}.person_id`,
+            own: SNAPSHOT,
+          }
+        : {
+            kind: 'join',
+            table: 'persons',
+            on: (from, to, via) => sql`${to}.id = ${resolved(from, via)}`,
+            via: 'pdi',
+            own: { id: RESOLVED_ID },
+          },
     poe: { kind: 'fields', fields: SNAPSHOT },
     pdi: {
       kind: 'join',

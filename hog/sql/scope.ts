@@ -105,16 +105,23 @@ export function follow(printer: Printer, source: Source, chain: string[], span?:
     }
     return { value: column.loose ? { ...value, loose: true } : value, rest };
   }
-  let { fields } = source.table;
+  let { table } = source;
+  let { fields } = table;
   let { alias } = source;
   let optional = source.optional;
+  /** The path to the table. */
+  let path: string[] = [];
+  const aliasOf = (via: string | undefined): Sql =>
+    via === undefined
+      ? alias
+      : joined(printer, source, [...path, via], table.fields[via] as Lazy, alias).alias;
   for (let i = 0; i < chain.length; i++) {
     const name = chain[i] as string;
     const field: Field | undefined = Object.hasOwn(fields, name) ? fields[name] : undefined;
     if (!field)
       throw unknownField(chain.slice(0, i + 1).join('.'), prefixed(chain.slice(0, i), fields), span);
     if (field.kind === 'column') {
-      const value = columnValue(printer, field, alias);
+      const value = columnValue(printer, field, alias, aliasOf(field.via));
       if (field.certain && !optional) value.certain = true;
       return { value, rest: chain.slice(i + 1) };
     }
@@ -128,21 +135,24 @@ export function follow(printer: Printer, source: Source, chain: string[], span?:
       continue;
     }
     if (next === undefined) break;
-    const joined = lazyJoin(printer, source, chain.slice(0, i + 1).join('.'), field, alias);
-    fields = joined.table.fields;
-    alias = joined.alias;
+    const via = aliasOf(field.via);
+    path = chain.slice(0, i + 1);
+    const found = joined(printer, source, path, field, alias, via);
+    table = found.table;
+    fields = table.fields;
+    alias = found.alias;
     optional = true;
   }
-  const path = chain.join('.');
+  const named = chain.join('.');
   throw fault(
-    `${quote(path)} is a table: name one of its fields, as in ${quote(`${path}.properties`)}`,
+    `${quote(named)} is a table: name one of its fields, as in ${quote(`${named}.properties`)}`,
     span,
   );
 }
 
 /** Prints a column. One that can be as large as an event is bounded where it is read. */
-function columnValue(printer: Printer, column: Column, alias: Sql): Value {
-  const text = column.of(alias);
+function columnValue(printer: Printer, column: Column, alias: Sql, via: Sql): Value {
+  const text = column.of(alias, via);
   const { type, within } = column;
   if (column.large) return { sql: wholeText(printer, text), type, read: 1 };
   if (column.jsonText || within) {
@@ -155,14 +165,16 @@ function columnValue(printer: Printer, column: Column, alias: Sql): Value {
   return type === 'json' ? { sql: text, type, read: 1 } : { sql: text, type };
 }
 
-function lazyJoin(printer: Printer, source: Source, path: string, field: Lazy, from: Sql) {
-  const known = source.joins.get(path);
+/** Joins a related table, once for each path. */
+function joined(printer: Printer, source: Source, path: string[], field: Lazy, from: Sql, via: Sql = from) {
+  const key = path.join('.');
+  const known = source.joins.get(key);
   if (known) return known;
   const table = printer.options.schema.tables[field.table] as Table;
   const alias = printer.name('t');
   const guarded = printer.guarded(table);
-  const made = { alias, table, sql: sql` left join ${guarded} as ${alias} on ${field.on(from, alias)}` };
-  source.joins.set(path, made);
+  const made = { alias, table, sql: sql` left join ${guarded} as ${alias} on ${field.on(from, alias, via)}` };
+  source.joins.set(key, made);
   return made;
 }
 

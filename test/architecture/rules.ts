@@ -81,6 +81,7 @@ export const PRODUCTS = {
   cohorts: [],
   flags: [],
   surveys: [],
+  queries: [],
 } as const;
 
 /** Who may import whom. docs/architecture.md prints this as a table. */
@@ -97,6 +98,7 @@ export const PLACES: Record<string, Place> = {
   ...product('cohorts', PRODUCTS.cohorts),
   ...product('flags', PRODUCTS.flags),
   ...product('surveys', PRODUCTS.surveys),
+  ...product('queries', PRODUCTS.queries),
   'integrations/kinds': {
     paths: ['integrations/kinds/'],
     holds: 'the kinds of integrations: settings, secrets and hosts of each; a registry',
@@ -130,7 +132,7 @@ export const PLACES: Record<string, Place> = {
         'api/people/',
       ],
       ...['api/events/', 'api/actions/', 'api/integrations/', 'api/functions/', 'api/health.ts'],
-      ...['api/cohorts/', 'api/flags/', 'api/surveys/'],
+      ...['api/cohorts/', 'api/flags/', 'api/surveys/', 'api/queries/'],
     ],
     holds: 'one folder for each area: routes with their schemas and views',
     imports: [

@@ -20,6 +20,7 @@ import { createRunner, type Runner } from '../../functions/runner.ts';
 import { createTransformer, type Transformer } from '../../functions/transform/transformer.ts';
 import { createCompiler, type ModelCompiler } from '../../models/index.ts';
 import { PRODUCTS } from '../../products.ts';
+import { createQueryCompiler, type QueryCompiler } from '../../queries/compiler.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { type Keyring, parseKeyring } from '../../secrets/envelope.ts';
 import { createLogger } from '../../telemetry/logger.ts';
@@ -55,6 +56,7 @@ export interface TestApi {
   config: Config;
   schedules: Schedules;
   compiler: ModelCompiler;
+  queryCompiler: QueryCompiler;
   actionCompiler: ActionCompiler;
   functionCompiler: FunctionCompiler;
   functionRunner: Runner;
@@ -124,9 +126,11 @@ export function apiForFile(
     await api.largeBodies?.close();
     await api.listener?.close();
     await api.schedules?.close();
-    const { compiler, actionCompiler, functionCompiler, functionRunner, egress } = api;
+    const { compiler, queryCompiler, actionCompiler, functionCompiler, functionRunner, egress } = api;
     await Promise.all(
-      [compiler, actionCompiler, functionCompiler, functionRunner, egress].map((one) => one?.close()),
+      [compiler, queryCompiler, actionCompiler, functionCompiler, functionRunner, egress].map((one) =>
+        one?.close(),
+      ),
     );
   });
   const database = databaseForFile();
@@ -167,6 +171,7 @@ export function apiForFile(
     api.reader = database.reader;
     api.schedules = createSchedules(api.config, logger);
     api.compiler = createCompiler({ threads: 1, timeoutMs: 60_000 });
+    api.queryCompiler = createQueryCompiler({ threads: 1, timeoutMs: 60_000 });
     api.actionCompiler = createActionCompiler({ threads: 1, timeoutMs: 60_000 });
     api.functionCompiler = createFunctionCompiler({ threads: 1, timeoutMs: 60_000 });
     api.functionRunner = createRunner({ threads: 2 });
@@ -207,6 +212,7 @@ export function apiForFile(
       largeBodies: options.transform ? undefined : api.largeBodies,
       schedules: api.schedules,
       compiler: api.compiler,
+      queryCompiler: api.queryCompiler,
       actionCompiler: api.actionCompiler,
       functionCompiler: api.functionCompiler,
       functionRunner: api.functionRunner,

@@ -94,3 +94,23 @@ test('an event leads to its session, person and group', async () => {
   expect(rows).toEqual([[email, 'Paid Search', 2, 5, true, email, email]]);
   expect(await select('select count() from sessions where $is_bounce')).toEqual([[0]]);
 });
+
+test('now, an event belongs to the person that has its distinct_id, and the person of the event has another name', async () => {
+  const merged = '00000000-0000-4000-8000-0000000000bb';
+  const { rows: before } = await database.pool.query(
+    `update person_distinct_ids set person_id = $1 where project_id = $2 returning distinct_id`,
+    [merged, projectId],
+  );
+  expect(before.length).toBeGreaterThan(0);
+  const columns = 'person_id, person.id, poe.id, pdi.person_id, person.created_at is null, uniq(person_id)';
+  const source = `select ${columns} from events group by 1, 2, 3, 4, 5`;
+  expect(await select(source, 'current')).toEqual([[merged, merged, ADA, merged, true, 1]]);
+  expect(await select(source, 'on event')).toEqual([[ADA, ADA, ADA, merged, false, 1]]);
+  expect(await select(`select count() from events e where e.person_id = '${merged}'`, 'current')).toEqual([[2]]);
+  // An event whose distinct_id belongs to nobody keeps the person that it came with.
+  await database.pool.query('delete from person_distinct_ids where project_id = $1', [projectId]);
+  expect(await select('select person_id, person.properties.email from events', 'current')).toEqual([
+    [ADA, 'ada@example.com'],
+    [ADA, 'ada@example.com'],
+  ]);
+});

@@ -20,8 +20,8 @@ export async function insertWorld(queryable: Queryable): Promise<void> {
   };
   await insertEvents(queryable, [
     { event: 'e', properties: { x: 'a', y: 1 }, person_id: ADA },
-    { event: 'e', properties: { x: 'b', y: 2 } },
-    { event: 'e', properties: { y: 3 } },
+    { event: 'e', properties: { x: 'b', y: 2 }, distinct_id: 'user-2' },
+    { event: 'e', properties: { y: 3 }, distinct_id: 'user-2' },
     { event: 'e', properties: { x: 'a', y: 4 }, person_id: null },
     f,
     { ...f, project_id: OTHER_PROJECT, properties: { secret: 'other project' } },

@@ -1,0 +1,122 @@
+import { z } from 'zod';
+import { freeForm } from '../fields.ts';
+
+const MOST_TEXT = 1024 * 1024;
+const MOST_LISTED = 200;
+const MOST_OFFSET = 1_000_000;
+
+const texts = z.array(z.string().max(MOST_TEXT)).max(MOST_LISTED);
+const moment = z.string().max(64).nullish();
+const filters = z.unknown().meta({
+  description: 'Filters as everywhere: a list of conditions, or a group with `type` and `values`.',
+});
+const limit = z
+  .int()
+  .min(0)
+  .nullish()
+  .meta({ description: 'Rows of the page: 100 by default, 50,000 at most.' });
+const offset = z.int().min(0).max(MOST_OFFSET).nullish();
+
+const queryFilters = z
+  .object({
+    dateRange: z.object({ date_from: moment, date_to: moment }).nullish().meta({
+      description:
+        'From `date_from` on, and before `date_to`. Dates without an offset are in the zone of the project.',
+    }),
+    properties: filters.optional(),
+    filterTestAccounts: z.boolean().nullish(),
+  })
+  .meta({ id: 'QueryFilters', description: 'What stands for `{filters}` in the text of a query.' });
+
+const hogQLQuery = z
+  .object({
+    kind: z.literal('HogQLQuery'),
+    query: z.string().min(1).max(MOST_TEXT).meta({ description: 'A SELECT in HogQL.' }),
+    values: z.record(z.string().max(400), z.unknown()).nullish().meta({
+      description:
+        'What stands for placeholders such as `{name}`: texts, numbers, true, false, null, and lists of these.',
+    }),
+    filters: queryFilters.nullish(),
+  })
+  .meta({ id: 'HogQLQuery' });
+
+const eventsQuery = z
+  .object({
+    kind: z.literal('EventsQuery'),
+    select: texts.min(1).meta({
+      description:
+        'Expressions in HogQL. `*` is the event, `person` and `person_display_name` are its person. With aggregates, the other columns are the groups.',
+    }),
+    where: texts
+      .nullish()
+      .meta({ description: 'Conditions in HogQL. Those with aggregates apply to groups.' }),
+    event: z.string().max(400).nullish(),
+    events: z.array(z.string().max(400)).max(1_000).nullish(),
+    personId: z.guid().nullish(),
+    actionId: z.int().min(1).max(2_147_483_647).nullish(),
+    properties: filters.optional(),
+    fixedProperties: filters.optional(),
+    filterTestAccounts: z.boolean().nullish(),
+    after: moment.meta({ description: 'Only events after this time. Default: `-24h`. `all` is no bound.' }),
+    before: moment.meta({ description: 'Only events before this time. Default: five seconds from now.' }),
+    orderBy: texts.nullish().meta({ description: 'Expressions in HogQL, with `DESC` behind or `-` before.' }),
+    limit,
+    offset,
+  })
+  .meta({ id: 'EventsQuery' });
+
+const actorsQuery = z
+  .object({
+    kind: z.literal('ActorsQuery'),
+    select: texts.nullish().meta({
+      description:
+        'Expressions in HogQL over persons. Default: `person`, `id`, `created_at`, `person.$delete`.',
+    }),
+    search: z.string().max(400).nullish().meta({
+      description:
+        'Only persons with this text in their email, name, username or id, or in one of their distinct ids.',
+    }),
+    properties: filters.optional(),
+    fixedProperties: filters.optional(),
+    orderBy: texts.nullish(),
+    limit,
+    offset,
+    source: z
+      .null('A list of persons by a query about events is not supported: select persons in a HogQLQuery.')
+      .optional(),
+  })
+  .meta({ id: 'ActorsQuery' });
+
+export const queryBody = z.object({
+  query: z.discriminatedUnion('kind', [hogQLQuery, eventsQuery, actorsQuery]),
+  explain: z
+    .boolean()
+    .default(false)
+    .meta({ description: 'Whether the answer says how Postgres runs the query.' }),
+  async: z.literal(false, 'Queries are answered at once: leave `async` out.').optional(),
+  client_query_id: z.string().max(400).nullish(),
+  refresh: z.unknown().optional().meta({ description: 'Ignored: every answer is new.' }),
+});
+
+export const queryAnswer = z
+  .object({
+    columns: z.array(z.string()),
+    types: z.array(z.unknown()).meta({
+      description:
+        'The types, as ClickHouse names them: pairs of name and type for a HogQLQuery, types otherwise.',
+    }),
+    hogql: z.string().meta({ description: 'The query as it was run.' }),
+    timings: z.array(z.object({ k: z.string(), t: z.number() })).meta({
+      description:
+        'Seconds for reading the query (`compile`), waiting for a turn (`wait`) and running it (`run`).',
+    }),
+    hasMore: z.boolean().optional().meta({ description: 'Absent if the query has a LIMIT.' }),
+    limit: z.int().optional(),
+    offset: z.int().optional(),
+    explain: z.array(z.string()).optional(),
+    query: freeForm.optional(),
+    results: z
+      .array(z.array(z.unknown()))
+      .meta({ description: 'One list for each row, in the order of `columns`.' }),
+  })
+  .meta({ id: 'QueryAnswer' });

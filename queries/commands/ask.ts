@@ -1,0 +1,79 @@
+import type { Pool } from '../../db/pool.ts';
+import { findProject } from '../../db/projects.ts';
+import type { Asker, Turns } from '../../db/turns.ts';
+import type { ActionStep } from '../../properties/index.ts';
+import { type Refusal, refuse } from '../../refusals.ts';
+import type { QueryCompiler } from '../compiler.ts';
+import { explainRows, readRows } from '../reads/rows.ts';
+import { type CompiledQuery, type OutputColumn, QueryError, type QueryRequest } from '../rules/request.ts';
+
+export interface QueryDependencies {
+  pool: Pool;
+  /** Sees the rows of one project at a time. */
+  reader: Pool;
+  queryCompiler: QueryCompiler;
+  /** The turns of projects at the compilers. */
+  compiling: Turns;
+  /** The steps of an action. Undefined: the project has no such action. */
+  actionSteps(projectId: number, actionId: number): Promise<readonly ActionStep[] | undefined>;
+}
+
+/** What a query found. */
+export interface QueryAnswer {
+  columns: readonly OutputColumn[];
+  /** The values as JSON texts. Null: the value is missing. */
+  rows: (string | null)[][];
+  page: CompiledQuery['page'];
+  /** Whether there are more rows than the page has. Null: the query says itself how many it wants. */
+  hasMore: boolean | null;
+  hogql: string;
+  /** The lines of Postgres' plan, if they were asked for. */
+  plan: string[] | null;
+  /** Seconds by what they were spent for. */
+  timings: { k: string; t: number }[];
+}
+
+/** Answers a query of any kind. Throws a refusal if the query is wrong. */
+export async function ask(
+  deps: QueryDependencies,
+  asker: Asker,
+  request: QueryRequest,
+  { explain = false }: { explain?: boolean } = {},
+): Promise<QueryAnswer> {
+  const { projectId, signal } = asker;
+  return refusing(async () => {
+    const begin = performance.now();
+    const project = await findProject(deps.pool, projectId);
+    if (!project) throw refuse.absent();
+    const actionId = request.kind === 'EventsQuery' ? request.actionId : null;
+    const actionSteps = actionId ? await deps.actionSteps(projectId, actionId) : undefined;
+    const { timezone, test_account_filters: testAccounts } = project;
+    const job = { request, projectId, timezone, now: Date.now(), testAccounts, actionSteps };
+    const compiled = await deps.compiling.take(asker, () => deps.queryCompiler.compile(job, signal));
+    const read = performance.now();
+    const plan = explain ? await explainRows(deps.reader, asker, compiled) : null;
+    const { rows, waited, ran } = await readRows(deps.reader, asker, compiled);
+    const { page, columns, hogql } = compiled;
+    const hasMore = page === null ? null : rows.length > page.limit;
+    if (page && hasMore) rows.length = page.limit;
+    const timings = [
+      { k: 'compile', t: (read - begin) / 1000 },
+      { k: 'wait', t: waited / 1000 },
+      { k: 'run', t: ran / 1000 },
+    ];
+    return { columns, rows, page, hasMore, hogql, plan, timings };
+  });
+}
+
+async function refusing<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw refusalOf(error) ?? error;
+  }
+}
+
+function refusalOf(error: unknown): Refusal | undefined {
+  if (!(error instanceof QueryError)) return undefined;
+  return refuse.invalid(error.field, error.message, { reason: error.excerpt });
+}

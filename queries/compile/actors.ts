@@ -1,0 +1,93 @@
+import { build, type Expr } from '../../hog/ast/index.ts';
+import type { Parser } from '../../hog/parser/index.ts';
+import { selection } from '../../hog/sql/index.ts';
+import { NAMING_PROPERTIES } from '../../properties/person-name.ts';
+import type { ActorsQuery, CompiledQuery, QueryJob } from '../rules/request.ts';
+import { propertyCondition } from './conditions.ts';
+import { personName } from './events.ts';
+import { compileListing, type SpecialColumn } from './listed.ts';
+
+const { field, call, compare, constant } = build;
+const DEFAULT_COLUMNS = ['person', 'id', 'created_at', 'person.$delete'];
+
+const SPECIAL: Readonly<Record<string, SpecialColumn>> = {
+  person: {
+    of: 'actor',
+    type: 'Tuple',
+    parts: {
+      id: field('id'),
+      created_at: field('created_at'),
+      properties: field('properties'),
+      is_identified: field('is_identified'),
+    },
+  },
+  person_display_name: {
+    of: 'display name',
+    type: 'Tuple',
+    parts: { display_name: personName(['properties'], call('toString', field('id'))), id: field('id') },
+  },
+};
+
+/** What people write for columns that are named otherwise here. */
+const ALSO_KNOWN: Readonly<Record<string, string>> = {
+  actor: 'person',
+  'person.$delete': 'id',
+  person_id: 'id',
+};
+
+/** Compiles a list of persons. */
+export async function compileActors(
+  parser: Parser,
+  job: QueryJob,
+  request: ActorsQuery,
+): Promise<CompiledQuery> {
+  const scope = 'persons';
+  const select = request.select?.length ? request.select : DEFAULT_COLUMNS;
+  const compiled = await compileListing(parser, job, {
+    table: 'persons',
+    select: select.map((one) => ALSO_KNOWN[one.trim()] ?? one),
+    special: SPECIAL,
+    where: [
+      ...(await propertyCondition(request.properties, { parser, job, scope, field: 'query__properties' })),
+      ...(await propertyCondition(request.fixedProperties, {
+        parser,
+        job,
+        scope,
+        field: 'query__fixedProperties',
+      })),
+      ...searched(request.search),
+    ],
+    having: [],
+    orderBy: request.orderBy,
+    defaultOrder: () => [
+      { expr: field('created_at'), order: 'DESC' },
+      { expr: field('id'), order: 'DESC' },
+    ],
+    limit: request.limit,
+    offset: request.offset,
+  });
+  return {
+    ...compiled,
+    columns: compiled.columns.map((one, index) => ({ ...one, name: select[index] as string })),
+  };
+}
+
+/** The condition for a text that is in the email, the name or the id of a person, or is one of its distinct ids. */
+function searched(search: string | null | undefined): Expr[] {
+  const text = search?.trim();
+  if (!text) return [];
+  const pattern = constant(`%${text.replace(/[\\%_]/g, '\\$&')}%`);
+  const like = (expr: Expr): Expr => compare('ilike', call('toString', expr), pattern);
+  const withId = selection({
+    table: 'person_distinct_ids',
+    select: [field('person_id')],
+    where: compare('ilike', field('distinct_id'), pattern),
+  });
+  return [
+    build.or([
+      ...NAMING_PROPERTIES.map((one) => like(field('properties', one))),
+      like(field('id')),
+      compare('in', field('id'), withId),
+    ]),
+  ];
+}

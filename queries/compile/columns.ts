@@ -1,0 +1,63 @@
+// How the values of a statement become JSON. Postgres writes it, so that nobody has to parse large documents again.
+import type { Statement, Type } from '../../hog/sql/index.ts';
+import { type CompiledQuery, MOST_BYTES, type OutputColumn } from '../rules/request.ts';
+
+/**
+ * Wraps a statement so that each of its columns is a JSON text. Postgres adds up the sizes itself, before it writes any value: a
+ * single row may be larger than the memory of this process.
+ */
+export function asJson({
+  text,
+  values,
+  columns,
+}: Statement): Pick<CompiledQuery, 'text' | 'values' | 'width'> {
+  const names = columns.map((_, index) => `f${index + 1}`);
+  const sizes = names.map((one) => `coalesce(octet_length(${one}::text), 4)`).join(' + ');
+  const shown = columns.map(({ type }, index) => {
+    const written = jsonOf(type, names[index] as string);
+    return `case when total <= ${MOST_BYTES} then ${written} end`;
+  });
+  return {
+    text:
+      `select ${shown.join(', ')}, total::bigint from (` +
+      `select *, sum(size) over (rows unbounded preceding) as total from (` +
+      `select *, ${sizes} as size from (${text}) as x (${names.join(', ')}) offset 0) as sized) as summed`,
+    values,
+    width: columns.length,
+  };
+}
+
+/** Prints a value as JSON text. NULL stays NULL. */
+function jsonOf(type: Type, name: string): string {
+  switch (type) {
+    case 'datetime':
+      return `to_json(${time(name)})::text`;
+    case 'date':
+      return `to_json(to_char(${name}, 'YYYY-MM-DD'))::text`;
+    // JSON has no such numbers.
+    case 'float':
+      return `to_json(case when ${name}::float8 not in ('NaN', 'Infinity', '-Infinity') then ${name} end)::text`;
+    // A document is a text, as everywhere in HogQL. A client parses it if it needs to.
+    case 'json':
+      return `to_json(${name}::text)::text`;
+    case 'interval':
+    case 'null':
+      return `to_json(${name}::text)::text`;
+    default:
+      return `to_json(${name})::text`;
+  }
+}
+
+/** A time as the API writes it: in UTC, without a fraction of zero. */
+const time = (name: string): string => {
+  const written = (format: string) => `to_char(${name} at time zone 'UTC', '${format}')`;
+  const [whole, parts] = [written('YYYY-MM-DD"T"HH24:MI:SS"Z"'), written('YYYY-MM-DD"T"HH24:MI:SS.US"Z"')];
+  return `case when ${name} = date_trunc('second', ${name}) then ${whole} else ${parts} end`;
+};
+
+/** The type of a column, as clients know it. A document is a text. */
+export const shownType = (type: Type, typeName: string): string => (type === 'json' ? 'String' : typeName);
+
+/** The columns of a statement, each as it is. */
+export const plainColumns = ({ columns }: Statement): OutputColumn[] =>
+  columns.map(({ name, type, typeName }, from) => ({ name, type: shownType(type, typeName), from }));

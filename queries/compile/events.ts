@@ -1,0 +1,144 @@
+import { build, type Expr } from '../../hog/ast/index.ts';
+import type { Parser } from '../../hog/parser/index.ts';
+import { hasAggregate } from '../../hog/sql/index.ts';
+import { actionExpression, hogqlSources } from '../../properties/index.ts';
+import { NAMING_PROPERTIES } from '../../properties/person-name.ts';
+import type { CompiledQuery, EventsQuery, QueryJob } from '../rules/request.ts';
+import { QueryError } from '../rules/request.ts';
+import { eventConditions, instant, instantOf, momentOf, propertyCondition } from './conditions.ts';
+import { of } from './faults.ts';
+import { type Column, compileListing, parsed, type SpecialColumn } from './listed.ts';
+
+/** How far into the future events are shown without `before`, because the clocks of clients may be ahead. */
+const AHEAD_MILLISECONDS = 5_000;
+const DEFAULT_AFTER = '-24h';
+
+const { field, call, constant } = build;
+const names = (...list: string[]): Record<string, Expr> =>
+  Object.fromEntries(list.map((one) => [one, field(one)]));
+
+export const personName = (properties: readonly string[], otherwise: Expr): Expr =>
+  call(
+    'coalesce',
+    ...NAMING_PROPERTIES.map((one) =>
+      call('nullIf', call('trim', call('toString', field(...properties, one))), constant('')),
+    ),
+    otherwise,
+  );
+
+const SPECIAL: Readonly<Record<string, SpecialColumn>> = {
+  '*': {
+    of: 'event',
+    type: 'Tuple',
+    parts: names(
+      'uuid',
+      'event',
+      'properties',
+      'timestamp',
+      'team_id',
+      'distinct_id',
+      'elements_chain',
+      'created_at',
+    ),
+  },
+  person: {
+    of: 'person',
+    type: 'Tuple',
+    parts: {
+      uuid: field('person', 'id'),
+      created_at: field('person', 'created_at'),
+      properties: field('person', 'properties'),
+      distinct_id: field('distinct_id'),
+    },
+  },
+  person_display_name: {
+    of: 'display name',
+    type: 'Tuple',
+    parts: {
+      display_name: personName(['person', 'properties'], field('distinct_id')),
+      id: field('person', 'id'),
+      distinct_id: field('distinct_id'),
+    },
+  },
+};
+
+/** Compiles a list of events, or of groups of events if it has aggregates. */
+export async function compileEvents(
+  parser: Parser,
+  job: QueryJob,
+  request: EventsQuery,
+): Promise<CompiledQuery> {
+  const tests = await parsed(parser, request.where ?? [], 'query__where');
+  return compileListing(parser, job, {
+    table: 'events',
+    select: request.select,
+    special: SPECIAL,
+    where: [...(await conditions(parser, job, request)), ...tests.filter((one) => !hasAggregate(one))],
+    having: tests.filter(hasAggregate),
+    orderBy: request.orderBy,
+    defaultOrder,
+    limit: request.limit,
+    offset: request.offset,
+  });
+}
+
+async function conditions(parser: Parser, job: QueryJob, request: EventsQuery): Promise<Expr[]> {
+  const moment = momentOf(job);
+  const { event, events, personId, filterTestAccounts } = request;
+  const after = instantOf(request.after ?? DEFAULT_AFTER, moment, 'query__after');
+  const before = instantOf(request.before, moment, 'query__before') ?? job.now + AHEAD_MILLISECONDS;
+  const timestamp = field('timestamp');
+  const named = [...(event ? [event] : []), ...(events ?? [])];
+  const scope = 'events';
+  return [
+    ...(after === null ? [] : [build.compare('>', timestamp, instant(after))]),
+    build.compare('<', timestamp, instant(before)),
+    ...(named.length > 0
+      ? [build.compare('in', field('event'), build.tuple(named.map((one) => constant(one))))]
+      : []),
+    ...(personId ? [build.compare('==', field('person_id'), constant(personId))] : []),
+    ...(await actionCondition(parser, job, request)),
+    ...(await eventConditions({ filterTestAccounts }, { parser, job, field: 'query' })),
+    ...(await propertyCondition(request.properties, { parser, job, scope, field: 'query__properties' })),
+    ...(await propertyCondition(request.fixedProperties, {
+      parser,
+      job,
+      scope,
+      field: 'query__fixedProperties',
+    })),
+  ];
+}
+
+function actionCondition(
+  parser: Pick<Parser, 'expression'>,
+  job: QueryJob,
+  { actionId }: EventsQuery,
+): Promise<Expr[]> {
+  return of('query__actionId', async () => {
+    if (actionId === null || actionId === undefined) return [];
+    const { actionSteps: steps } = job;
+    if (!steps) throw new QueryError('query__actionId', `There is no action ${actionId} in this project.`);
+    const hogql = new Map<string, Expr>();
+    for (const source of steps.flatMap(({ properties }) => (properties ? hogqlSources(properties) : []))) {
+      hogql.set(source, await parser.expression(source));
+    }
+    return [actionExpression(steps, { moment: momentOf(job), scope: 'events', hogql })];
+  });
+}
+
+/** Most first where events are counted, otherwise newest first. */
+function defaultOrder(columns: readonly Column[]): { expr: Expr; order: 'ASC' | 'DESC' }[] {
+  const exprs = columns.flatMap(({ expr }) => (expr ? [expr.kind === 'alias' ? expr.expr : expr] : []));
+  const counted = exprs.filter(hasAggregate);
+  const count = counted.find((one) => one.kind === 'call' && one.name === 'count' && one.args.length === 0);
+  const most = count ?? counted[0];
+  if (most) return [{ expr: most, order: 'DESC' }];
+  const isTimed = columns.some(({ name }) => ['*', 'timestamp'].includes(name));
+  if (isTimed) {
+    return [
+      { expr: field('timestamp'), order: 'DESC' },
+      { expr: field('uuid'), order: 'DESC' },
+    ];
+  }
+  return exprs[0] ? [{ expr: exprs[0], order: 'ASC' }] : [{ expr: field('timestamp'), order: 'DESC' }];
+}

@@ -1,0 +1,131 @@
+import { type Pool, type Transaction, transaction } from '../../db/pool.ts';
+import { inTurn, isStatementTimeout } from '../../db/reading.ts';
+import { ofProject } from '../../db/roles/project-setting.ts';
+import { quoted } from '../../db/sql-literal.ts';
+import type { Asker } from '../../db/turns.ts';
+import { type CompiledQuery, MOST_BYTES, QueryError } from '../rules/request.ts';
+
+/** How long Postgres may work for a query. */
+const TIMEOUT_SECONDS = 15;
+/** How many rows come from Postgres at once. */
+const ROWS_AT_ONCE = 500;
+
+export interface QueryRows {
+  /** The values of each row as JSON texts. Null: the value is missing. */
+  rows: (string | null)[][];
+  /** The milliseconds that the query waited for its turn, and those of Postgres. */
+  waited: number;
+  ran: number;
+}
+
+type Runnable = Pick<CompiledQuery, 'text' | 'values' | 'width'>;
+
+/**
+ * Runs a compiled query as the role that sees the rows of one project only. Throws a QueryError if the query is at fault, or
+ * its result is too large.
+ */
+export async function readRows(reader: Pool, asker: Asker, query: Runnable): Promise<QueryRows> {
+  const asked = performance.now();
+  let began = asked;
+  const rows = await inTurn(reader, asker, () => {
+    began = performance.now();
+    return inTransaction(reader, asker, (client) => fetchAll(client, query));
+  }).catch((error: unknown) => {
+    throw faultOf(error);
+  });
+  return { rows, waited: began - asked, ran: performance.now() - began };
+}
+
+/** Says how Postgres would run a query, without its guesses of costs, which tell about the rows of others. */
+export async function explainRows(reader: Pool, asker: Asker, query: Runnable): Promise<string[]> {
+  const plan = inTurn(reader, asker, () =>
+    inTransaction(reader, asker, async (client) => {
+      const { rows } = await client.query(`explain (costs off) ${query.text}`, [...query.values]);
+      return rows.map((row) => row['QUERY PLAN'] as string);
+    }),
+  );
+  return plan.catch((error: unknown) => {
+    throw faultOf(error);
+  });
+}
+
+function inTransaction<T>(
+  reader: Pool,
+  { projectId, signal }: Asker,
+  work: (client: Transaction) => Promise<T>,
+): Promise<T> {
+  const settings = Object.entries(ofProject(projectId)).map(
+    ([name, value]) => `set local ${name} = ${quoted(value)}`,
+  );
+  const run = async (client: Transaction) => {
+    await client.query(
+      [
+        'set transaction read only',
+        'set local cursor_tuple_fraction = 1',
+        `set local statement_timeout = '${TIMEOUT_SECONDS}s'`,
+        ...settings,
+      ].join('; '),
+    );
+    return work(client);
+  };
+  return transaction(reader, run, signal);
+}
+
+/** Fetches rows by and by, and ends when they are too large together. */
+async function fetchAll(
+  client: Transaction,
+  { text, values, width }: Runnable,
+): Promise<(string | null)[][]> {
+  const found: (string | null)[][] = [];
+  // Each fetch is a statement with a time limit of its own. All together have no more time than one.
+  const end = performance.now() + TIMEOUT_SECONDS * 1000;
+  await client.query(`declare answer no scroll cursor for ${text}`, [...values]);
+  for (;;) {
+    const { rows } = await client.query({ text: `fetch ${ROWS_AT_ONCE} from answer`, rowMode: 'array' });
+    for (const row of rows as (string | null)[][]) {
+      if (Number(row[width]) > MOST_BYTES) throw tooLarge();
+      found.push(row.slice(0, width));
+    }
+    if (rows.length < ROWS_AT_ONCE) return found;
+    if (performance.now() > end) throw tooSlow();
+  }
+}
+
+const tooLarge = () =>
+  new QueryError(
+    'query',
+    `The result is larger than ${MOST_BYTES / 1024 / 1024} MiB. Select fewer columns or rows, or export them.`,
+  );
+const tooSlow = () =>
+  new QueryError(
+    'query',
+    `The query takes longer than ${TIMEOUT_SECONDS} seconds. Choose a shorter range of time, or add conditions.`,
+  );
+
+/** Messages of functions of ours, for whoever wrote the query. */
+const OURS = '54000';
+/** What Postgres says of data, in words of ours. Its own words may name its own things. */
+const REASONS: Readonly<Record<string, string>> = {
+  '22003': 'A number is too large.',
+  '22008': 'A time is out of range.',
+  '22007': 'A text is no time.',
+  '22P02': 'A value has the wrong form for its type.',
+  '22012': 'A number is divided by zero.',
+  '2201B': 'A regular expression is not valid.',
+  '42883': 'A function or an operator does not take values of these types.',
+  '42804': 'Values of different types stand where they must have one type.',
+  '53400': 'The query needs too much room for its intermediate results.',
+  '54001': 'The query is nested too deep.',
+};
+const IS_QUERY = /^(?:22|42(?!501)|54|0A|53400).*$/;
+const IS_TOO_LARGE = /^invalid memory alloc request size/;
+
+/** Turns an error that the query causes into a QueryError. Returns other errors as they are. */
+function faultOf(error: unknown): unknown {
+  const { code, message } = error as { code?: string; message?: string };
+  if (isStatementTimeout(error)) return tooSlow();
+  if (IS_TOO_LARGE.test(message ?? '')) return new QueryError('query', 'A value of the query is too large.');
+  if (code === undefined || !IS_QUERY.test(code)) return error;
+  if (code === OURS) return new QueryError('query', message ?? '');
+  return new QueryError('query', REASONS[code] ?? `The query does not fit the data (${code}).`);
+}

@@ -1,0 +1,115 @@
+import type { ActionStep } from '../../properties/index.ts';
+
+/** What the values of an answer may take together. */
+export const MOST_BYTES = 16 * 1024 * 1024;
+
+/** Conditions that a query takes from outside of its text. */
+export interface QueryFilters {
+  dateRange?:
+    | { date_from?: string | null | undefined; date_to?: string | null | undefined }
+    | null
+    | undefined;
+  properties?: unknown;
+  filterTestAccounts?: boolean | null | undefined;
+}
+
+/** A whole SELECT. */
+export interface HogQLQuery {
+  kind: 'HogQLQuery';
+  query: string;
+  /** What stands for the placeholders of the text. */
+  values?: Record<string, unknown> | null | undefined;
+  filters?: QueryFilters | null | undefined;
+}
+
+/** Events, by columns and conditions. */
+export interface EventsQuery {
+  kind: 'EventsQuery';
+  select: string[];
+  where?: string[] | null | undefined;
+  event?: string | null | undefined;
+  events?: string[] | null | undefined;
+  personId?: string | null | undefined;
+  actionId?: number | null | undefined;
+  properties?: unknown;
+  fixedProperties?: unknown;
+  filterTestAccounts?: boolean | null | undefined;
+  after?: string | null | undefined;
+  before?: string | null | undefined;
+  orderBy?: string[] | null | undefined;
+  limit?: number | null | undefined;
+  offset?: number | null | undefined;
+}
+
+/** Persons, by columns and conditions. */
+export interface ActorsQuery {
+  kind: 'ActorsQuery';
+  select?: string[] | null | undefined;
+  search?: string | null | undefined;
+  properties?: unknown;
+  fixedProperties?: unknown;
+  orderBy?: string[] | null | undefined;
+  limit?: number | null | undefined;
+  offset?: number | null | undefined;
+}
+
+export type QueryRequest = HogQLQuery | EventsQuery | ActorsQuery;
+
+/** What a query is compiled from. */
+export interface QueryJob {
+  request: QueryRequest;
+  projectId: number;
+  timezone: string;
+  /** Milliseconds since 1970. */
+  now: number;
+  /** The filters that leave out a project's own people. */
+  testAccounts: unknown[];
+  /** The steps of the action that the query names. */
+  actionSteps?: readonly ActionStep[] | undefined;
+}
+
+/** A column of the answer. */
+export interface OutputColumn {
+  name: string;
+  type: string;
+  /** Where its value is: the number of a column of the statement, or an object of several. */
+  from: number | Composite;
+}
+
+/** A value that is put together of several columns. */
+export interface Composite {
+  of: 'event' | 'person' | 'actor' | 'display name';
+  /** The number of the column for each key. */
+  keys: Readonly<Record<string, number>>;
+}
+
+export interface CompiledQuery {
+  /**
+   * A SELECT. Each of its columns is a text with the JSON of a value, and the last one the size of all rows so far. From the row
+   * on with which they are too large together, there are no values.
+   */
+  text: string;
+  values: readonly (string | string[])[];
+  columns: OutputColumn[];
+  /** How many columns with values the statement has. */
+  width: number;
+  /** The page. Null: the query says itself how many rows it wants. */
+  page: { limit: number; offset: number } | null;
+  /** The query as HogQL. */
+  hogql: string;
+}
+
+/** A query cannot be compiled or run. The message is for whoever wrote it. */
+export class QueryError extends Error {
+  override readonly name = 'QueryError';
+  /** The field of the request that is wrong, such as `query__select__0`. */
+  readonly field: string;
+  /** The line with a mark under the place, if there is one. */
+  readonly excerpt: string | null;
+
+  constructor(field: string, message: string, excerpt: string | null = null) {
+    super(message);
+    this.field = field;
+    this.excerpt = excerpt;
+  }
+}

@@ -4,10 +4,11 @@ import { EXPORTS } from './exports/manifest.ts';
 import { FLAGS } from './flags/manifest.ts';
 import { FUNCTIONS } from './functions/manifest.ts';
 import { INTEGRATIONS } from './integrations/manifest.ts';
+import { QUERIES } from './queries/manifest.ts';
 import { SURVEYS } from './surveys/manifest.ts';
 
 /** The manifests of all products; see `tenancy/product.ts`. */
-export const PRODUCTS = [EXPORTS, ACTIONS, INTEGRATIONS, FUNCTIONS, COHORTS, FLAGS, SURVEYS];
+export const PRODUCTS = [EXPORTS, ACTIONS, INTEGRATIONS, FUNCTIONS, COHORTS, FLAGS, SURVEYS, QUERIES];
 
 type Step = (typeof PRODUCTS)[number]['maintenance'][number];
 /** What the maintenance of all products needs. */

@@ -116,6 +116,7 @@ const REASONS: Readonly<Record<string, string>> = {
   '42804': 'Values of different types stand where they must have one type.',
   '53400': 'The query needs too much room for its intermediate results.',
   '54001': 'The query is nested too deep.',
+  '54011': 'The query selects too many columns.',
 };
 const IS_QUERY = /^(?:22|42(?!501)|54|0A|53400).*$/;
 const IS_TOO_LARGE = /^invalid memory alloc request size/;

@@ -57,7 +57,7 @@ export async function compileActors(
       })),
       ...searched(request.search),
     ],
-    having: [],
+    tests: [],
     orderBy: request.orderBy,
     defaultOrder: () => [
       { expr: field('created_at'), order: 'DESC' },

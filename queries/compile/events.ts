@@ -7,7 +7,7 @@ import type { CompiledQuery, EventsQuery, QueryJob } from '../rules/request.ts';
 import { QueryError } from '../rules/request.ts';
 import { eventConditions, instant, instantOf, momentOf, propertyCondition } from './conditions.ts';
 import { of } from './faults.ts';
-import { type Column, compileListing, parsed, type SpecialColumn } from './listed.ts';
+import { bare, type Column, compileListing, parsed, type SpecialColumn } from './listed.ts';
 
 /** How far into the future events are shown without `before`, because the clocks of clients may be ahead. */
 const AHEAD_MILLISECONDS = 5_000;
@@ -68,13 +68,12 @@ export async function compileEvents(
   job: QueryJob,
   request: EventsQuery,
 ): Promise<CompiledQuery> {
-  const tests = await parsed(parser, request.where ?? [], 'query__where');
   return compileListing(parser, job, {
     table: 'events',
     select: request.select,
     special: SPECIAL,
-    where: [...(await conditions(parser, job, request)), ...tests.filter((one) => !hasAggregate(one))],
-    having: tests.filter(hasAggregate),
+    where: await conditions(parser, job, request),
+    tests: await parsed(parser, request.where ?? [], 'query__where'),
     orderBy: request.orderBy,
     defaultOrder,
     limit: request.limit,
@@ -128,7 +127,7 @@ function actionCondition(
 
 /** Most first where events are counted, otherwise newest first. */
 function defaultOrder(columns: readonly Column[]): { expr: Expr; order: 'ASC' | 'DESC' }[] {
-  const exprs = columns.flatMap(({ expr }) => (expr ? [expr.kind === 'alias' ? expr.expr : expr] : []));
+  const exprs = columns.flatMap(({ written }) => (written ? [bare(written.expr)] : []));
   const counted = exprs.filter(hasAggregate);
   const count = counted.find((one) => one.kind === 'call' && one.name === 'count' && one.args.length === 0);
   const most = count ?? counted[0];

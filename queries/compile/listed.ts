@@ -1,5 +1,6 @@
 // What queries by columns and conditions have in common: they list expressions, and their order, as texts.
 import { build, type Expr, type SelectQuery } from '../../hog/ast/index.ts';
+import { SourceError } from '../../hog/errors.ts';
 import type { Parser } from '../../hog/parser/index.ts';
 import { hasAggregate, selection } from '../../hog/sql/index.ts';
 import { expressionText, selectText } from '../../hog/text/index.ts';
@@ -23,8 +24,10 @@ export interface Listing {
   table: string;
   select: readonly string[];
   special: Readonly<Record<string, SpecialColumn>>;
+  /** Conditions that the query was given in another way than as texts. */
   where: readonly Expr[];
-  having: readonly Expr[];
+  /** Conditions as they were written. Those with aggregates apply to groups. */
+  tests: readonly Written[];
   orderBy: readonly string[] | null | undefined;
   /** The order of those who want none. */
   defaultOrder(columns: readonly Column[]): Order[];
@@ -32,10 +35,10 @@ export interface Listing {
   offset: number | null | undefined;
 }
 
-/** A column as it was written. Null: it is a special one. */
+/** A column. Without what was written, it is a special one. */
 export interface Column {
   name: string;
-  expr: Expr | null;
+  written: Written | null;
 }
 
 type Order = { expr: Expr; order: 'ASC' | 'DESC' };
@@ -43,13 +46,24 @@ type Order = { expr: Expr; order: 'ASC' | 'DESC' };
 /** The expression of a column, without the remark behind it. */
 const codeOf = (text: string): string => text.replace(/\s*--[^'"`\n]*$/, '').trim();
 
-/** Parses expressions, each named by its place in the request. */
+/** An expression as it was written, and its place in the request. */
+export interface Written {
+  field: string;
+  text: string;
+  expr: Expr;
+}
+
+async function writtenAt(parser: Pick<Parser, 'expression'>, field: string, text: string): Promise<Written> {
+  return { field, text, expr: await of(field, () => parser.expression(text)) };
+}
+
+/** Parses expressions of a list. */
 export const parsed = (
   parser: Pick<Parser, 'expression'>,
   texts: readonly string[],
   field: string,
-): Promise<Expr[]> =>
-  Promise.all(texts.map((text, index) => of(`${field}__${index}`, () => parser.expression(codeOf(text)))));
+): Promise<Written[]> =>
+  Promise.all(texts.map((text, index) => writtenAt(parser, `${field}__${index}`, codeOf(text))));
 
 /** Compiles a list of columns with conditions and an order. */
 export async function compileListing(
@@ -57,28 +71,28 @@ export async function compileListing(
   job: QueryJob,
   listing: Listing,
 ): Promise<CompiledQuery> {
-  const { table, special, where, having } = listing;
+  const { table, special, tests } = listing;
   if (listing.select.length === 0) throw new QueryError('query__select', 'Select at least one column.');
   if (listing.select.length > MOST_COLUMNS) {
     throw new QueryError('query__select', `Select ${MOST_COLUMNS} columns at most.`);
   }
   const columns = await Promise.all(
     listing.select.map(async (name, index): Promise<Column> => {
-      if (Object.hasOwn(special, codeOf(name))) return { name, expr: null };
-      const expr = await of(`query__select__${index}`, () => parser.expression(codeOf(name)));
-      return { name, expr };
+      if (Object.hasOwn(special, codeOf(name))) return { name, written: null };
+      return { name, written: await writtenAt(parser, `query__select__${index}`, codeOf(name)) };
     }),
   );
   const { exprs, outputs } = laidOut(columns, special);
-  const orderBy = listing.orderBy?.length
-    ? await ordered(parser, listing.orderBy)
-    : listing.defaultOrder(columns);
+  const order = await ordered(parser, listing.orderBy ?? []);
+  const orderBy = order.length > 0 ? order : listing.defaultOrder(columns);
+  const [grouped, single] = [tests.filter(isOfGroups), tests.filter((one) => !isOfGroups(one))];
+  const where = [...listing.where, ...single.map((one) => one.expr)];
   const limit = Math.min(listing.limit || DEFAULT_ROWS, MOST_ROWS);
   const offset = listing.offset ?? 0;
   const base = selection({
     table,
     select: exprs,
-    where: where.length > 0 ? build.and([...where]) : null,
+    where: where.length > 0 ? build.and(where) : null,
     orderBy,
     offset,
   });
@@ -88,10 +102,15 @@ export async function compileListing(
     groupBy: isGrouped
       ? exprs.filter((one) => !hasAggregate(one) && one.kind !== 'constant').map(bare)
       : null,
-    having: having.length > 0 ? build.and([...having]) : null,
+    having: grouped.length > 0 ? build.and(grouped.map((one) => one.expr)) : null,
   };
-  return of('query', () => {
-    const statement = print(tree, job, { rows: limit + 1 });
+  const written = [
+    ...columns.flatMap((one) => one.written ?? []),
+    ...tests,
+    ...order.map((one) => one.written),
+  ];
+  return of('query', async () => {
+    const statement = await blaming(written, table, job, () => print(tree, job, { rows: limit + 1 }));
     return {
       ...asJson(statement),
       columns: outputs.map(({ name, type, from }) => {
@@ -102,6 +121,26 @@ export async function compileListing(
       hogql: selectText(withLimit(tree, limit)),
     };
   });
+}
+
+const isOfGroups = ({ expr }: Written): boolean => hasAggregate(expr);
+
+/** Does a part of the work. If it fails, finds out which of the written expressions is wrong, and where. */
+async function blaming<T>(
+  written: readonly Written[],
+  table: string,
+  job: QueryJob,
+  work: () => T,
+): Promise<T> {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof SourceError)) throw error;
+    for (const { field, text, expr } of written) {
+      await of(field, () => print(selection({ table, select: [expr] }), job, { source: text, rows: 1 }));
+    }
+    throw error;
+  }
 }
 
 /** Lays out the columns of the statement. A special column takes several. */
@@ -117,8 +156,8 @@ function laidOut(
     placed.set(text, at);
     return at;
   };
-  const outputs = columns.map(({ name, expr }): OutputColumn => {
-    if (expr) return { name, type: '', from: place(expr) };
+  const outputs = columns.map(({ name, written }): OutputColumn => {
+    if (written) return { name, type: '', from: place(written.expr) };
     const { of: kind, type, parts } = special[codeOf(name)] as SpecialColumn;
     const keys = Object.fromEntries(Object.entries(parts).map(([key, part]) => [key, place(part)]));
     return { name, type, from: { of: kind, keys } };
@@ -126,21 +165,22 @@ function laidOut(
   return { exprs, outputs };
 }
 
-const bare = (expr: Expr): Expr => (expr.kind === 'alias' ? expr.expr : expr);
+/** An expression without the name that it is given. */
+export const bare = (expr: Expr): Expr => (expr.kind === 'alias' ? expr.expr : expr);
 
 /** Reads an order: `-timestamp`, `timestamp DESC`, `count()`. */
-export function ordered(parser: Pick<Parser, 'expression'>, texts: readonly string[]): Promise<Order[]> {
+function ordered(
+  parser: Pick<Parser, 'expression'>,
+  texts: readonly string[],
+): Promise<(Order & { written: Written })[]> {
   return Promise.all(
-    texts.map((text, index) =>
-      of(`query__orderBy__${index}`, async (): Promise<Order> => {
-        const code = codeOf(text);
-        const direction = /\s+(asc|desc)$/i.exec(code)?.[1]?.toUpperCase();
-        const isReversed = direction === undefined && code.startsWith('-');
-        const expr = await parser.expression(
-          isReversed ? code.slice(1) : code.replace(/\s+(?:asc|desc)$/i, ''),
-        );
-        return { expr, order: isReversed || direction === 'DESC' ? 'DESC' : 'ASC' };
-      }),
-    ),
+    texts.map(async (text, index) => {
+      const code = codeOf(text);
+      const direction = /\s+(asc|desc)$/i.exec(code)?.[1]?.toUpperCase();
+      const isReversed = direction === undefined && code.startsWith('-');
+      const plain = isReversed ? code.slice(1) : code.replace(/\s+(?:asc|desc)$/i, '');
+      const written = await writtenAt(parser, `query__orderBy__${index}`, plain);
+      return { written, expr: written.expr, order: isReversed || direction === 'DESC' ? 'DESC' : 'ASC' };
+    }),
   );
 }

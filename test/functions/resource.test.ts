@@ -480,6 +480,11 @@ describe('secrets', () => {
       const answer = await patch(id, body);
       expect(answer.body.inputs.token).toEqual({ secret: true });
     }
+    const run = await api.request(anna, 'POST', `${base(anna)}${id}/invocations/`, {
+      configuration: { hog: 'return length(inputs.token)' },
+      globals: { event: { event: 'a', distinct_id: 'b', properties: {} } },
+    });
+    expect(run.json().result).toBe(inputs.token.value.length);
     const before = (await secretsOf(id)).secrets;
     await patch(id, { inputs: { token: { value: 'geheim-2' } } });
     expect((await secretsOf(id)).secrets).not.toBe(before);

@@ -16,11 +16,11 @@ import { findProjectBySecret, type SecretProjectRow } from '../db/project-secret
 import { findMemberProject, findProjectByToken, type MemberProjectRow } from '../db/projects.ts';
 import type { Turns } from '../db/turns.ts';
 import type { UserRow } from '../db/users.ts';
-import { isUuid } from '../db/uuid.ts';
 import type { Sight } from '../tenancy/actor.ts';
 import { ADMIN, type Level } from '../tenancy/levels.ts';
 import { type Scope, scopeAllows } from '../tenancy/scopes.ts';
 import { hashToken } from '../tenancy/tokens.ts';
+import { isUuid } from '../values/uuid.ts';
 import { clientSignal } from './asker.ts';
 import { type Candidate, findCandidate, fromHeader, fromQuery, withoutKey } from './credentials.ts';
 import { errors } from './errors.ts';

@@ -2,6 +2,7 @@ import formbody from '@fastify/formbody';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { parseExactJson } from '../values/exact-json.ts';
+import { endOfText } from '../values/nesting.ts';
 import { errors } from './errors.ts';
 import { refuseUnstorableText } from './validation.ts';
 
@@ -19,13 +20,9 @@ export function jsonShape(text: string): { depth: number; values: number } {
   let depth = 0;
   let deepest = 0;
   let values = 1;
-  let inString = false;
   for (let index = 0; index < text.length; index += 1) {
     const code = text.charCodeAt(index);
-    if (inString) {
-      if (code === 0x5c) index += 1;
-      else if (code === 0x22) inString = false;
-    } else if (code === 0x22) inString = true;
+    if (code === 0x22) index = endOfText(text, index + 1);
     else if (code === 0x5b || code === 0x7b) {
       depth += 1;
       values += 1;

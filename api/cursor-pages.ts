@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { isUuid } from '../db/uuid.ts';
+import { isUuid } from '../values/uuid.ts';
 import { errors } from './errors.ts';
 
 const MAX_LIMIT = 1000;

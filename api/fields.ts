@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isNamedZone } from '../values/zones.ts';
-import { isoTextOf, millisecondsOf } from './moment.ts';
+import { agoOf, isoTextOf, millisecondsOf } from './moment.ts';
 
 /** A text that people write. It is trimmed and must not be blank. */
 export const text = (max: number) => atMost(max, z.string().trim().min(1));
@@ -21,27 +21,30 @@ export const timestamp = z.string().meta({ format: 'date-time' });
 /** Returns whether a time lies in the years that Postgres, Temporal and ISO 8601 write alike. */
 const isInRange = (text: string) => /^(?!0000)\d{4}-/.test(text);
 
+const inUtc = (given: z.ZodString) =>
+  given
+    .superRefine((text, context) => {
+      const found = isoTextOf(text);
+      if (found === undefined || !/[T ]/i.test(text)) {
+        context.addIssue({ code: 'invalid_format', format: 'datetime', input: text, continue: false });
+      } else if (!isInRange(new Date(millisecondsOf(found)).toISOString())) {
+        context.addIssue({
+          code: 'custom',
+          message: 'Datetime value out of range.',
+          input: text,
+          continue: false,
+        });
+      }
+    })
+    .overwrite((text) => new Date(millisecondsOf(isoTextOf(text) as string)).toISOString());
+
 /**
  * A time that a client sends, in UTC unless it has an offset. The value is converted to UTC, because Postgres reads
  * fewer offsets than ISO 8601 allows.
  */
-export const instant = z
-  .string()
-  .superRefine((text, context) => {
-    const found = isoTextOf(text);
-    if (found === undefined || !/[T ]/i.test(text)) {
-      context.addIssue({ code: 'invalid_format', format: 'datetime', input: text, continue: false });
-    } else if (!isInRange(new Date(millisecondsOf(found)).toISOString())) {
-      context.addIssue({
-        code: 'custom',
-        message: 'Datetime value out of range.',
-        input: text,
-        continue: false,
-      });
-    }
-  })
-  .overwrite((text) => new Date(millisecondsOf(isoTextOf(text) as string)).toISOString())
-  .meta({ format: 'date-time' });
+export const instant = inUtc(z.string()).meta({ format: 'date-time' });
+/** A time that a client sends, or how long ago it was, such as `-7d` or `-1h`. */
+export const instantOrAgo = inUtc(z.string().overwrite((text) => agoOf(text) ?? text));
 export const freeForm = z.record(z.string(), z.unknown());
 export const timezone = z
   .string()

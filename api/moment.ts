@@ -24,15 +24,16 @@ export function isoTextOf(text: string): string | undefined {
   return Number.isNaN(Date.parse(strict)) ? undefined : strict;
 }
 
-/** Reads a time in ISO 8601, or one before now such as `-7d` or `-1h`. Returns undefined if there is no such time. */
-export function instantOf(text: string): string | undefined {
+/** Reads a time before now such as `-7d` or `-1h`. Returns undefined if the text is none. */
+export function agoOf(text: string): string | undefined {
   const relative = /^-(\d{1,5})([hdw])$/.exec(text);
-  if (relative) {
-    const unit = UNIT_MILLISECONDS[relative[2] as keyof typeof UNIT_MILLISECONDS];
-    return new Date(Date.now() - Number(relative[1]) * unit).toISOString();
-  }
-  return isoTextOf(text);
+  if (!relative) return undefined;
+  const unit = UNIT_MILLISECONDS[relative[2] as keyof typeof UNIT_MILLISECONDS];
+  return new Date(Date.now() - Number(relative[1]) * unit).toISOString();
 }
+
+/** Reads a time in ISO 8601, or one before now. Returns undefined if there is no such time. */
+export const instantOf = (text: string): string | undefined => agoOf(text) ?? isoTextOf(text);
 
 /** Converts a time that `isoTextOf` returned to milliseconds since 1970. */
 export const millisecondsOf = (text: string): number =>

@@ -1,9 +1,9 @@
 import type { Queryable } from '../db/pool.ts';
-import { isUuid } from '../db/uuid.ts';
 import { type BackfillRow, findBackfillById } from '../exports/rows/backfills.ts';
 import { type BatchExportRow, findBatchExportById, pageBatchExports } from '../exports/rows/batch-exports.ts';
 import { findRunById } from '../exports/rows/run-lists.ts';
 import type { RunRow } from '../exports/rows/runs.ts';
+import { isUuid } from '../values/uuid.ts';
 import { CommandError } from './context.ts';
 
 const PAGE = 500;

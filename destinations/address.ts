@@ -1,6 +1,7 @@
 // Secrets follow their address: whoever changes where they travel must know them. Otherwise somebody who may change an
 // export, but has never seen its secrets, could have them sent to a server of their own.
-import { effectiveConfig, listText, type RawConfig, secretKeys } from './config.ts';
+import { secretKeys } from '../values/marked-secrets.ts';
+import { effectiveConfig, listText, type RawConfig } from './config.ts';
 import type { Destination } from './destination.ts';
 import { DestinationConfigError } from './errors.ts';
 

@@ -1,9 +1,9 @@
 import { z } from 'zod';
+import { type Fields, isSecret } from '../values/marked-secrets.ts';
 import { DestinationConfigError } from './errors.ts';
 
 /** The configuration of a destination as plain JSON, with keys as in the API. */
 export type RawConfig = Record<string, unknown>;
-type Fields = z.ZodObject<Record<string, z.ZodType>>;
 
 /** Marks a key as a secret. A secret is stored, but no answer and no message contains it. */
 export function secret<T extends z.ZodType>(type: T): T {
@@ -129,32 +129,6 @@ export function mergeConfig(stored: RawConfig, sent: RawConfig): RawConfig {
   }
   return Object.fromEntries(merged);
 }
-
-function isSecret(field: z.ZodType | undefined): boolean {
-  for (
-    let at = field;
-    at;
-    at =
-      at instanceof z.ZodNullable || at instanceof z.ZodOptional || at instanceof z.ZodDefault
-        ? (at.unwrap() as z.ZodType)
-        : undefined
-  ) {
-    if (at.meta()?.secret === true) return true;
-  }
-  return false;
-}
-
-/** The configuration for answers: without secrets, and without keys that this type does not know. */
-export function withoutSecretKeys(fields: Fields, config: RawConfig): RawConfig {
-  return Object.fromEntries(
-    Object.entries(config).filter(
-      ([key]) => Object.hasOwn(fields.shape, key) && !isSecret(fields.shape[key]),
-    ),
-  );
-}
-
-export const secretKeys = ({ shape }: Fields): string[] =>
-  Object.keys(shape).filter((key) => isSecret(shape[key]));
 
 /** The configuration as a run takes it: texts of forms are converted, and defaults filled in. It need not be valid. */
 export function effectiveConfig({ shape }: Fields, config: RawConfig): RawConfig {

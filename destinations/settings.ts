@@ -1,6 +1,7 @@
 import { NoAnswerError, within } from '../egress/no-answer.ts';
+import { withoutSecretKeys } from '../values/marked-secrets.ts';
 import { addressOf, requireSecrets } from './address.ts';
-import { checkConfig, mergeConfig, type RawConfig, secretValues, withoutSecretKeys } from './config.ts';
+import { checkConfig, mergeConfig, type RawConfig, secretValues } from './config.ts';
 import type { StepResult, Surroundings } from './destination.ts';
 import { DestinationConfigError, DestinationError, withoutSecrets } from './errors.ts';
 import { findDestination, requireDestination } from './registry.ts';

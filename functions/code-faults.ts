@@ -65,11 +65,15 @@ export function readsAsSubtraction(
     if (!isPath(left) || right.kind !== 'field' || !left.span || !right.span) continue;
     if (text.slice(left.span.end, right.span.start) !== '-') continue;
     const chain = left.chain;
-    const key = `${chain.at(-1)}-${right.chain.join('.')}`;
+    const end = right.span.end + (MORE_HYPHENS.exec(text.slice(right.span.end))?.[0].length ?? 0);
+    const key = `${chain.at(-1)}${text.slice(left.span.end, end)}`;
     const path = chain.slice(0, -1).join('.');
-    return { path, key, whole: text.slice(left.span.start, right.span.end) };
+    return { path, key, whole: text.slice(left.span.start, end) };
   }
   return undefined;
 }
+
+/** The rest of a name with several hyphens, such as `-name` of `multi-word-name`. */
+const MORE_HYPHENS = /^(?:-[A-Za-z_$][\w$]*)+/;
 
 const isPath = (expr: Expr): expr is Field => expr.kind === 'field' && expr.chain.length > 1;

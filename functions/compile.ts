@@ -308,7 +308,8 @@ class Compilation {
     } catch (error) {
       if (!(error instanceof SourceError)) throw error;
       const hint = LIQUID.test(text)
-        ? ' The text looks like Liquid: set the templating of the input to liquid.'
+        ? '. The text looks like Liquid. Write {person.properties.email} with one pair of braces, or set the ' +
+          '`templating` of the input to liquid.'
         : '';
       throw new FunctionError(field, `Invalid template: ${error.message}${hint}`, { reason: placed(error) });
     }
@@ -326,8 +327,8 @@ class Compilation {
       if (!MISSING_IN_TRANSFORMATIONS.has(name)) continue;
       throw new FunctionError(
         field,
-        `Invalid template: Variable not available in transformations: ${name}. A transformation sees project, event and ` +
-          'inputs.',
+        `Invalid template: Variable not available in transformations: ${name}. Transformations only have ` +
+          'access to project, event, and inputs.',
       );
     }
   }
@@ -379,6 +380,7 @@ class Compilation {
     const inCohort = this.#inCohort();
     return functionFilterExpression(filters, {
       ...{ moment, scope: 'realtime', hogql, testAccounts, actions, inCohort },
+      nestsKeys: this.#source.type === 'internal_destination',
     });
   }
 

@@ -241,7 +241,12 @@ function step(
       },
       postHogCapture: (given) => {
         if (isTransformation) throw new Error('posthogCapture is not supported in transformations');
-        captured.push(capturedEvent(given, globals));
+        const event = capturedEvent(given, globals);
+        if (!event) {
+          printed.push(CAPTURED_TOO_OFTEN);
+          return null;
+        }
+        captured.push(event);
         if (before + captured.length > 1)
           throw new Error('postHogCapture was called more than once. Only one call is allowed per function');
         return null;
@@ -261,19 +266,21 @@ function step(
 const COUNT = '$hog_function_execution_count';
 const MOST_EXECUTIONS = 10;
 
-/** Completes an event that a program captures. Events count the functions that led to them, so that no circle is endless. */
-function capturedEvent(given: unknown, globals: Globals): Record<string, unknown> {
+const CAPTURED_TOO_OFTEN =
+  `postHogCapture was called from an event that already executed this function ${MOST_EXECUTIONS} times previously. ` +
+  'To prevent unbounded infinite loops, the event was not captured.';
+
+/**
+ * Completes an event that a program captures. Events count the functions that led to them, so that no circle is endless:
+ * undefined if there were too many.
+ */
+function capturedEvent(given: unknown, globals: Globals): Record<string, unknown> | undefined {
   const asked = (typeof given === 'object' && given !== null ? given : {}) as Record<string, unknown>;
   if (!asked.event) throw new Error("[HogFunction] - postHogCapture call missing 'event' property");
   const event = globals.event as { distinct_id?: string; properties?: Record<string, unknown> };
   const person = globals.person as { id?: string } | undefined;
   const count = Number(event.properties?.[COUNT] ?? 0) || 0;
-  if (count >= MOST_EXECUTIONS) {
-    throw new Error(
-      `postHogCapture was called from an event that already executed this function ${MOST_EXECUTIONS} times previously. ` +
-        'To prevent unbounded infinite loops, the event was not captured.',
-    );
-  }
+  if (count >= MOST_EXECUTIONS) return undefined;
   return {
     event: asked.event,
     distinct_id: asked.distinct_id || event.distinct_id || person?.id,

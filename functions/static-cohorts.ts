@@ -1,8 +1,8 @@
 // Static cohorts in filters. A filter sees the ids of those that list the person, and whoever asks it looks them up before.
 import type { Queryable } from '../db/pool.ts';
-import { isUuid } from '../db/uuid.ts';
 import { type Bytecode, Op } from '../hog/bytecode/index.ts';
 import { COHORT_IDS } from '../properties/index.ts';
+import { isUuid } from '../values/uuid.ts';
 import { listedPersons } from './rows/listed-persons.ts';
 import type { FunctionFilters } from './rules/variants.ts';
 

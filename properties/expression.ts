@@ -22,6 +22,8 @@ export interface ExpressionOptions {
   isBoolean?: (filter: PropertyFilter) => boolean;
   /** The parsed expressions of `hogql` filters by their text; see `hogqlSources`. */
   hogql?: ReadonlyMap<string, Expr>;
+  /** Whether a dot in the key of an event's property leads into an object, as in events of Sluice itself. */
+  nestsKeys?: boolean;
   /** Whether the person of an event is in a cohort, for the scope `realtime`. */
   inCohort?: (id: number) => Expr;
   /** The project's rules for cleaning paths, for `is_cleaned_path_exact`. */
@@ -77,8 +79,10 @@ function subjectOf(filter: PropertyFilter, options: ExpressionOptions): Expr {
     throw new FilterError(`The '${type}' property filter does not work in '${own}' scope`, '', 'unsupported');
   }
   if (own !== undefined) return build.field('properties', key);
-  if (type === 'event')
-    return key === '$elements_chain' ? build.field('elements_chain') : build.field('properties', key);
+  if (type === 'event') {
+    if (key === '$elements_chain') return build.field('elements_chain');
+    return build.field('properties', ...(options.nestsKeys ? key.split('.') : [key]));
+  }
   if (type === 'event_metadata') return build.field(key);
   // `distinct_id` is a field of the event, although users look for it among the person properties.
   if (type === 'person')

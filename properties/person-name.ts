@@ -1,6 +1,7 @@
+import { isUuid } from '../values/uuid.ts';
+
 /** The properties that can name a person, best first. */
 export const NAMING_PROPERTIES = ['email', 'name', 'username'] as const;
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /**
  * Returns the display name of a person: the first property that names it. Without one, returns a distinct_id,
@@ -15,5 +16,5 @@ export function personName(
     if (typeof value === 'string' && value.trim() !== '') return value;
     if (typeof value === 'number') return String(value);
   }
-  return distinctIds.find((id) => !UUID.test(id)) ?? distinctIds[0] ?? '';
+  return distinctIds.find((id) => !isUuid(id)) ?? distinctIds[0] ?? '';
 }

@@ -68,7 +68,7 @@ export async function audit(queryable: Queryable, actor: Actor, entry: Activity)
 export function changes<T extends object>(
   before: T,
   patch: Partial<T>,
-): { changes: Record<string, unknown>[] } {
+): { changes: { field: string; before: unknown; after: unknown }[] } {
   const changed = Object.entries(patch)
     .filter(
       ([field, value]) =>

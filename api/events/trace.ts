@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import type { Queryable } from '../../db/pool.ts';
 import { reading } from '../../db/reading.ts';
-import { isUuid } from '../../db/uuid.ts';
 import { traceExports } from '../../exports/commands/trace-event.ts';
 import { traceFunctions } from '../../functions/commands/trace-event.ts';
 import { findTracedEvent } from '../../functions/rows/trace.ts';
 import { type Scope, scopeAllows } from '../../tenancy/scopes.ts';
+import { isUuid } from '../../values/uuid.ts';
 import { askerOf } from '../asker.ts';
 import { bounded } from '../bounded-query.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';

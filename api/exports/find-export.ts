@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify';
 import type { Queryable } from '../../db/pool.ts';
-import { isUuid } from '../../db/uuid.ts';
 import { type BatchExportRow, findBatchExportIn } from '../../exports/rows/batch-exports.ts';
 import { findRun } from '../../exports/rows/run-lists.ts';
 import type { RunRow } from '../../exports/rows/runs.ts';
+import { isUuid } from '../../values/uuid.ts';
 import { errors } from '../errors.ts';
 import { projectIdsOf } from './places.ts';
 

@@ -1,6 +1,5 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { isUuid } from '../../db/uuid.ts';
 import { changeFeature, createFeature, deleteFeature } from '../../flags/commands/early-access.ts';
 import {
   type EarlyAccessRow,
@@ -11,6 +10,7 @@ import {
 } from '../../flags/rows/early-access.ts';
 import { DEFAULT_PUBLIC_STAGE, PUBLIC_STAGES, STAGES } from '../../flags/rules/early-access.ts';
 import { FLAG_LIMITS } from '../../flags/rules/limits.ts';
+import { isUuid } from '../../values/uuid.ts';
 import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { PublicProjectRow } from '../../db/projects.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import type { Evaluated, FlagRequest } from '../../flags/evaluator.ts';
+import { isUuid } from '../../values/uuid.ts';
 import { ApiError, errors } from '../errors.ts';
 import { freeForm } from '../fields.ts';
 import type { Answer } from '../public/answer.ts';
@@ -25,7 +26,6 @@ const MEMBER: LaneMember = {
   share: { held: 16 * MOST_BYTES, atWork: MOST_BYTES, unpacking: 0 },
   largestBody: { bytes: MOST_BYTES, refusal: `The request is larger than ${MOST_BYTES} bytes.` },
 };
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 /** The compressions of events. */
 const COMPRESSION = ['gzip', 'gzip-js', 'lz64'];
 const LONGEST_TOKEN = 64;
@@ -104,7 +104,7 @@ export function createFlagAnswers(lane: Pick<Lane, 'keys'>, deps: FlagRouteDepen
     };
     const written = (evaluated: Evaluated | Limited | undefined, config: Settings): Answer => {
       // The id of a request is what the client named it, if the name is sane, and otherwise a uuid.
-      const requestId = UUID.test(request.id) ? request.id : uuidv7();
+      const requestId = isUuid(request.id) ? request.id : uuidv7();
       const now = Date.now();
       const body = writeAnswer({ form: wanted.form, evaluated, requestId, now, config });
       return { status: 200, body, isAscii: true };

@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { isUuid } from '../../db/uuid.ts';
 import { startRollout, steerRollout } from '../../flags/commands/rollouts.ts';
 import { findRollout, listRollouts, type RolloutRow } from '../../flags/rows/rollouts.ts';
 import { ROLLOUT_LIMITS, ROLLOUT_STATUSES } from '../../flags/rules/rollouts.ts';
+import { isUuid } from '../../values/uuid.ts';
 import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';

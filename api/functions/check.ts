@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { isUuid } from '../../db/uuid.ts';
 import { checkFunction } from '../../functions/commands/check.ts';
 import { findFunction } from '../../functions/rows/functions.ts';
+import { isUuid } from '../../values/uuid.ts';
 import { clientSignal } from '../asker.ts';
 import type { App } from '../dependencies.ts';
 import type { FunctionRouteDependencies } from './dependencies.ts';

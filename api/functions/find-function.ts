@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Queryable } from '../../db/pool.ts';
-import { isUuid } from '../../db/uuid.ts';
 import { findFunction, type ShownFunctionRow } from '../../functions/rows/functions.ts';
+import { isUuid } from '../../values/uuid.ts';
 import { errors } from '../errors.ts';
 
 declare module 'fastify' {

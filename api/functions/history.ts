@@ -1,7 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { reading } from '../../db/reading.ts';
-import { isUuid } from '../../db/uuid.ts';
 import { MOST_REPEATED, rerunInvocations, rerunRange } from '../../functions/commands/rerun.ts';
 import {
   cancelWaitingOf,
@@ -12,13 +11,14 @@ import {
 import { type FunctionRow, keyOf } from '../../functions/rows/functions.ts';
 import { findInvocation, type InvocationRow, listInvocations } from '../../functions/rows/history.ts';
 import { ENDED_STATUSES } from '../../functions/rules/rerun.ts';
+import { isUuid } from '../../values/uuid.ts';
 import { actorOf } from '../actor.ts';
 import { clientSignal } from '../asker.ts';
 import { bounded } from '../bounded-query.ts';
 import { cursorPage, cursorQuery, readCursorPage } from '../cursor-pages.ts';
 import type { App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
-import { instant, timestamp } from '../fields.ts';
+import { instantOrAgo, timestamp } from '../fields.ts';
 import { moment } from '../moment.ts';
 import type { FunctionRouteDependencies } from './dependencies.ts';
 import { findsFunction } from './find-function.ts';
@@ -88,8 +88,8 @@ const shownInvocation = z
 
 const selection = {
   invocation_ids: z.array(z.uuid()).max(MOST_REPEATED).optional(),
-  after: instant.optional().meta({ description: 'Those that ended at or after this time.' }),
-  before: instant.optional().meta({ description: 'Those that ended before this time.' }),
+  after: instantOrAgo.optional().meta({ description: 'Those that ended at or after this time.' }),
+  before: instantOrAgo.optional().meta({ description: 'Those that ended before this time.' }),
   search: search.optional().meta({ description: 'A part of the error, of a request or of an answer.' }),
 };
 const rerunBody = z.object({
@@ -109,8 +109,8 @@ const rerunBody = z.object({
 const dismissBody = z.object(selection);
 const cancelBody = z.object({
   ...selection,
-  after: instant.optional().meta({ description: 'Those that are due at or after this time.' }),
-  before: instant.optional().meta({ description: 'Those that are due before this time.' }),
+  after: instantOrAgo.optional().meta({ description: 'Those that are due at or after this time.' }),
+  before: instantOrAgo.optional().meta({ description: 'Those that are due before this time.' }),
 });
 const settled = { has_more: z.boolean().meta({ description: 'True: repeat the request.' }) };
 

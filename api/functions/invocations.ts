@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { reading } from '../../db/reading.ts';
-import { isUuid } from '../../db/uuid.ts';
 import { type Read, sampleEvent } from '../../functions/commands/sample-event.ts';
 import { tryFunction } from '../../functions/commands/try-function.ts';
 import { findFunction, type ShownFunctionRow } from '../../functions/rows/functions.ts';
 import { LOG_LEVELS } from '../../functions/rules/logs.ts';
 import { mockedAnswers } from '../../functions/rules/mocks.ts';
+import { isUuid } from '../../values/uuid.ts';
 import { clientSignal } from '../asker.ts';
 import type { App } from '../dependencies.ts';
 import { freeForm, timestamp } from '../fields.ts';

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { reading } from '../../db/reading.ts';
 import { Turns } from '../../db/turns.ts';
-import { isUuid } from '../../db/uuid.ts';
 import { previewFunction } from '../../functions/commands/preview.ts';
 import { refusing } from '../../functions/commands/refusals.ts';
 import { runningContent } from '../../functions/reads/running-content.ts';
 import { findFunction } from '../../functions/rows/functions.ts';
 import { mockedAnswers } from '../../functions/rules/mocks.ts';
 import { refuse } from '../../refusals.ts';
+import { isUuid } from '../../values/uuid.ts';
 import { clientSignal } from '../asker.ts';
 import type { App } from '../dependencies.ts';
 import { freeForm, timestamp } from '../fields.ts';

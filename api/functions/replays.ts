@@ -1,18 +1,18 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { isUuid } from '../../db/uuid.ts';
 import { broadcastToPersons } from '../../functions/commands/broadcast.ts';
 import { replayEvents, steerReplay } from '../../functions/commands/replay.ts';
 import { keyOf } from '../../functions/rows/functions.ts';
 import { findReplay, listReplays, type ReplayRow } from '../../functions/rows/replays.ts';
 import { RATE, REPLAY_KINDS, REPLAY_STATUSES } from '../../functions/rules/replay.ts';
 import { ENDED_STATUSES } from '../../functions/rules/rerun.ts';
+import { isUuid } from '../../values/uuid.ts';
 import { actorOf } from '../actor.ts';
 import { clientSignal } from '../asker.ts';
 import { cursorPage, cursorQuery, readCursorPage } from '../cursor-pages.ts';
 import type { App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
-import { instant, timestamp } from '../fields.ts';
+import { instantOrAgo, timestamp } from '../fields.ts';
 import type { FunctionRouteDependencies } from './dependencies.ts';
 import { findsFunction } from './find-function.ts';
 import { PREFIX, READ, WRITE } from './resource.ts';
@@ -31,8 +31,10 @@ export const dryRun = z.boolean().default(false).meta({
     'True: it only counts, and nothing runs. `queued` then says how many invocations there would be.',
 });
 const replayBody = z.object({
-  after: instant.meta({ description: 'Events whose `timestamp` is at or after this time.' }),
-  before: instant.meta({ description: 'Events whose `timestamp` is before this time.' }),
+  after: instantOrAgo.meta({
+    description: 'Events whose `timestamp` is at or after this time, which may be relative: `-7d`, `-1h`.',
+  }),
+  before: instantOrAgo.meta({ description: 'Events whose `timestamp` is before this time.' }),
   rate_per_second: rate,
   dry_run: dryRun,
 });

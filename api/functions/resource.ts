@@ -6,6 +6,7 @@ import { saveDraft } from '../../functions/commands/draft.ts';
 import { rearrangeFunctions } from '../../functions/commands/rearrange.ts';
 import { findFunctions } from '../../functions/reads/found-functions.ts';
 import type { ShownFunctionRow } from '../../functions/rows/functions.ts';
+import { refuse } from '../../refusals.ts';
 import { actorOf } from '../actor.ts';
 import { clientSignal } from '../asker.ts';
 import type { App } from '../dependencies.ts';
@@ -39,14 +40,17 @@ export const viewer =
   (row: ShownFunctionRow) =>
     functionView(row, row.template_id === null ? undefined : template(row.template_id));
 
+/** Clients of PostHog for agents name themselves in a header. */
+const isFromAgent = ({ headers }: FastifyRequest): boolean => headers['x-posthog-client'] === 'mcp';
+
 /**
  * Answers whether a change waits as a draft: where the request says so, and where an agent changes a destination that
- * runs. Clients of PostHog for agents count on that, and name themselves in a header.
+ * runs. Clients of PostHog for agents count on that.
  */
-function isForDraft({ headers, query }: FastifyRequest, { enabled, type }: ShownFunctionRow): boolean {
-  const { draft } = query as z.output<typeof changeQuery>;
+function isForDraft(request: FastifyRequest, { enabled, type }: ShownFunctionRow): boolean {
+  const { draft } = request.query as z.output<typeof changeQuery>;
   if (draft !== undefined) return isSet(draft);
-  return headers['x-posthog-client'] === 'mcp' && enabled && type === 'destination';
+  return isFromAgent(request) && enabled && type === 'destination';
 }
 
 /** Adds the routes that create, read, change and order functions. */
@@ -99,6 +103,13 @@ export function resourceRoutes(app: App, deps: FunctionRouteDependencies): void 
     },
     async (request, reply) => {
       const { project, body } = request;
+      const { type = deps.template(body.template_id ?? '')?.type ?? 'destination' } = body;
+      if (isFromAgent(request) && body.enabled && type === 'destination') {
+        throw refuse.invalid(
+          'enabled',
+          'An agent creates a destination disabled. Try it, and then enable it.',
+        );
+      }
       const row = await createFunction(deps, actorOf(request), project.id, body, clientSignal(reply));
       reply.code(201);
       return view(row);

@@ -5,7 +5,7 @@ import { DecodeError } from '../../capture/decode/limits.ts';
 import { EventsRefusedError, IngestUnavailableError } from '../../capture/ingest.ts';
 import { parseEvents, removeAddresses } from '../../capture/parse/parse.ts';
 import type { Warnings } from '../../capture/warnings.ts';
-import { isUuid, uuidv7 } from '../../db/uuid.ts';
+import { uuidv7 } from '../../db/uuid.ts';
 import {
   type AskedEvent,
   answerWebhook,
@@ -31,6 +31,7 @@ import { RunnerBusyError } from '../../functions/runner.ts';
 import { Refusal } from '../../refusals.ts';
 import { Allowances } from '../../values/allowances.ts';
 import { clientAddress, clientNetwork } from '../../values/clients.ts';
+import { isUuid } from '../../values/uuid.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { freeForm } from '../fields.ts';

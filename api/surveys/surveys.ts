@@ -1,6 +1,5 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { isUuid } from '../../db/uuid.ts';
 import { createFlagIn } from '../../flags/commands/create.ts';
 import type { FlagChangeDependencies } from '../../flags/commands/dependencies.ts';
 import { changeLinkedFlag } from '../../flags/commands/linked-flags.ts';
@@ -13,6 +12,7 @@ import {
 } from '../../surveys/commands/surveys.ts';
 import { findSurvey, listSurveys, type SurveyRow } from '../../surveys/rows/surveys.ts';
 import { SURVEY_TYPES } from '../../surveys/rules/surveys.ts';
+import { isUuid } from '../../values/uuid.ts';
 import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';

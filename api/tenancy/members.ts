@@ -8,9 +8,9 @@ import {
   setLevel,
 } from '../../db/memberships.ts';
 import { transaction } from '../../db/pool.ts';
-import { isUuid } from '../../db/uuid.ts';
 import { audit } from '../../tenancy/audit.ts';
 import { ADMIN, MEMBER, OWNER } from '../../tenancy/levels.ts';
+import { isUuid } from '../../values/uuid.ts';
 import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { uuidv7 } from '../../db/uuid.ts';
+import type { FunctionSource } from '../../functions/compile.ts';
 import { createFunctionCompiler } from '../../functions/compiler.ts';
 import { findTemplate } from '../../functions/templates/index.ts';
 import type { Template } from '../../functions/templates/template.ts';
@@ -16,8 +17,11 @@ const pageview = (properties: object[]) => ({
   properties,
 });
 
-/** Filters of twenty functions: five by the name of the event, ten with three conditions, five with the person's. One event in 10,000 matches. */
-export function twenty(): object[] {
+/**
+ * Filters of twenty functions: five by the name of the event, ten with three conditions, five with the person's. One event
+ * in 10,000 matches. With a cohort, the five ask whether it lists the person.
+ */
+export function twenty(cohortId?: number): object[] {
   const byName = Array.from({ length: 5 }, (_, index) => ({
     events: [{ id: `rare event ${index}`, type: 'events' }],
   }));
@@ -29,7 +33,12 @@ export function twenty(): object[] {
     ]),
   );
   const byPerson = Array.from({ length: 5 }, (_, index) =>
-    pageview([condition('plan', `plan ${index}`, 'person'), condition('$os', 'Mac OS X')]),
+    pageview([
+      cohortId === undefined
+        ? condition('plan', `plan ${index}`, 'person')
+        : condition('id', cohortId, 'cohort', 'in'),
+      condition('$os', 'Mac OS X'),
+    ]),
   );
   return [...byName, ...byProperties, ...byPerson];
 }
@@ -61,7 +70,14 @@ export async function storeFunctions(
     url,
     filters,
     hog = HOG,
-  }: { projectId: number; url: string; filters: readonly object[]; hog?: string },
+    cohorts = [],
+  }: {
+    projectId: number;
+    url: string;
+    filters: readonly object[];
+    hog?: string;
+    cohorts?: NonNullable<FunctionSource['cohorts']>;
+  },
 ): Promise<void> {
   const compiler = createFunctionCompiler();
   const content = {
@@ -72,7 +88,7 @@ export async function storeFunctions(
     ...{ inputs: { url: { value: url } }, masking: null, mappings: null },
   };
   const source = { type: 'destination' as const, secrets: { inputs: {}, mappings: [] }, isEnabled: true };
-  const surroundings = { testAccounts: [], actions: [], now: Date.now(), timezone: 'UTC' };
+  const surroundings = { testAccounts: [], actions: [], cohorts, now: Date.now(), timezone: 'UTC' };
   try {
     await admin.query('begin');
     let model: Awaited<ReturnType<typeof compiler.compile>> | undefined;

@@ -1,7 +1,8 @@
 // `npm run bench -- function-dispatch [--seconds 6] [--warmup 4] [--rounds 3] [--batches 50,500]
-// [--modes none,twenty,many,transformations]`
+// [--modes none,twenty,many,listed,transformations] [--members 3000000]`
 // Measures what functions cost capture: the API at its full rate, beside a worker, with no function, with twenty, with 5,000
-// of which 4,980 name other events, and with three transformations. Also how far functions are behind.
+// of which 4,980 name other events, with twenty of which five ask whether a static cohort lists the person, and with three
+// transformations. Also how far functions are behind.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -25,6 +26,7 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '3' },
     batches: { type: 'string', default: '50,500' },
     modes: { type: 'string', default: 'none,twenty,many' },
+    members: { type: 'string', default: '3000000' },
     profile: { type: 'string' },
   },
 });
@@ -93,13 +95,35 @@ function watchLag(admin: pg.Client) {
   };
 }
 
+/** Returns a static cohort with many members, of whom nobody has events. */
+async function listedCohort(admin: pg.Client) {
+  const cohort = { name: 'many', isStatic: true, filters: '{}' };
+  const found = await admin.query('select id from cohorts');
+  if (found.rows[0]) return { ...cohort, id: found.rows[0].id as number };
+  const began = performance.now();
+  const { rows } = await admin.query(
+    `insert into cohorts (project_id, name, is_static, filters) values (1, 'many', true, '{}') returning id`,
+  );
+  await admin.query(
+    `insert into cohort_people (project_id, cohort_id, person_id)
+     select 1, $1, id from (select gen_random_uuid() as id from generate_series(1, $2)) one order by id`,
+    [rows[0].id, Number(values.members)],
+  );
+  await admin.query('vacuum (analyze) cohort_people');
+  console.error(`${values.members} members stored in ${Math.round((performance.now() - began) / 1000)} s`);
+  return { ...cohort, id: rows[0].id as number };
+}
+
 async function measure(admin: pg.Client, watcher: pg.Client, mode: string, batch: number): Promise<Result> {
   await admin.query(
     'truncate events, event_ids, functions, function_batches, function_queue, function_invocations',
   );
   await admin.query('truncate function_metrics, function_logs');
   if (mode === 'transformations') await storeTransformations(admin, 1);
-  else if (mode !== 'none') {
+  else if (mode === 'listed') {
+    const cohorts = [await listedCohort(admin)];
+    await storeFunctions(admin, { projectId: 1, url, filters: twenty(cohorts[0]?.id), cohorts });
+  } else if (mode !== 'none') {
     const filters = [...twenty(), ...(mode === 'many' ? others(4_980) : [])];
     await storeFunctions(admin, { projectId: 1, url, filters });
   }

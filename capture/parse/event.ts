@@ -1,5 +1,5 @@
-import { isUuid } from '../../db/uuid.ts';
 import { cut } from '../../values/texts.ts';
+import { isUuid } from '../../values/uuid.ts';
 import { elementsChainOf } from '../elements-chain.ts';
 import { GROUP_IDENTIFY } from '../persons/groups.ts';
 import { COOKIELESS_ID } from '../persons/identity.ts';

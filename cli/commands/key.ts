@@ -8,7 +8,6 @@ import {
 } from '../../db/personal-api-keys.ts';
 import { type Queryable, transaction } from '../../db/pool.ts';
 import { countMemberProjects } from '../../db/projects.ts';
-import { isUuid } from '../../db/uuid.ts';
 import {
   issuePersonalApiKey,
   rollPersonalApiKey,
@@ -16,6 +15,7 @@ import {
 } from '../../tenancy/personal-api-keys.ts';
 import type { Product } from '../../tenancy/product.ts';
 import { allScopes, scopeObjects } from '../../tenancy/scopes.ts';
+import { isUuid } from '../../values/uuid.ts';
 import { CommandError, remark, say, withPool } from '../context.ts';
 import { requireUser } from './user.ts';
 

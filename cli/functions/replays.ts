@@ -44,7 +44,9 @@ function rateOf(text: string): number | null {
   return Number(text);
 }
 
+/** Reads a time. One that is relative to now, such as `-7d`, is the server's to read. */
 export function instant(option: string, text: string): string {
+  if (/^-\d+[hdw]$/.test(text)) return text;
   const at = new Date(text);
   if (Number.isNaN(at.getTime())) throw new UsageError(`--${option}: ${JSON.stringify(text)} is not a time.`);
   return at.toISOString();

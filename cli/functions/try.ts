@@ -1,4 +1,4 @@
-import { isUuid } from '../../db/uuid.ts';
+import { isUuid } from '../../values/uuid.ts';
 import { CommandError, remark, say, UsageError } from '../context.ts';
 import { parseExpectation, unexpected } from './compare.ts';
 import { definition } from './definition.ts';

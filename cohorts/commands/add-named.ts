@@ -1,7 +1,7 @@
 import type { Pool } from '../../db/pool.ts';
-import { isUuid } from '../../db/uuid.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { audit } from '../../tenancy/audit.ts';
+import { isUuid } from '../../values/uuid.ts';
 import type { CohortRow } from '../rows/cohorts.ts';
 import { noteMembersChanged } from '../rows/counting.ts';
 import { addMembers } from '../rows/members.ts';

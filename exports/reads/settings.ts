@@ -1,7 +1,8 @@
-import { type RawConfig, withoutSecretKeys } from '../../destinations/config.ts';
+import type { RawConfig } from '../../destinations/config.ts';
 import { requireDestination } from '../../destinations/registry.ts';
 import type { DestinationSettings } from '../../destinations/settings.ts';
 import { type Keyring, open, rewrap, SecretError, seal, sealedBy } from '../../secrets/envelope.ts';
+import { withoutSecretKeys } from '../../values/marked-secrets.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 
 /** The columns that hold the destination of an export. */

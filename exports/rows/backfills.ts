@@ -1,6 +1,7 @@
 import type { Queryable, Transaction } from '../../db/pool.ts';
 import { storableText } from '../../db/storable-text.ts';
-import { isUuid, uuidv7 } from '../../db/uuid.ts';
+import { uuidv7 } from '../../db/uuid.ts';
+import { isUuid } from '../../values/uuid.ts';
 import type { ExportKey } from './batch-exports.ts';
 import { LOCK_KINDS } from './locks.ts';
 

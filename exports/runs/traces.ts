@@ -4,9 +4,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Pool, transaction } from '../../db/pool.ts';
-import { isUuid } from '../../db/uuid.ts';
 import type { BoundFiles } from '../../destinations/bind.ts';
 import type { Cleared } from '../../destinations/file-run.ts';
+import { isUuid } from '../../values/uuid.ts';
 import { keepSettings } from '../reads/settings.ts';
 import { type BatchExportRow, findBatchExportById, keyOf } from '../rows/batch-exports.ts';
 import { recordCheck } from '../rows/checks.ts';

@@ -2,7 +2,7 @@
 // and deletes old history. Each function is a step, and returns how many rows or schedules it changed.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { transaction } from '../../db/pool.ts';
-import { isUuid } from '../../db/uuid.ts';
+import { isUuid } from '../../values/uuid.ts';
 import { EXPORT_DELETED, endBackfill, endRun } from '../ending.ts';
 import { type BackfillRow, type EndedBackfillStatus, listActiveBackfills } from '../rows/backfills.ts';
 import { type BatchExportRow, findBatchExportById, pageBatchExports } from '../rows/batch-exports.ts';

@@ -52,12 +52,20 @@ function audited(row: FunctionRow): Record<string, unknown> {
 }
 
 /** Lists what a change did. A replaced secret is named, and its value is not shown. */
-export function functionChanges(before: FunctionRow, after: FunctionRow, secretsReplaced: boolean) {
-  const { changes: found } = changes(audited(before), audited(after));
-  return { name: after.name, changes: secretsReplaced ? [...found, MASKED] : found };
-}
+export const functionChanges = (before: FunctionRow, after: FunctionRow, secretsReplaced: boolean) => ({
+  name: after.name,
+  changes: withoutValues(changes(audited(before), audited(after)).changes, secretsReplaced),
+});
 
-const MASKED = { field: 'encrypted_inputs', before: 'masked', after: 'masked' };
+const MASK = 'masked';
+/** An address is often a credential, also where nobody marked it as secret. Revisions show these fields. */
+const VALUES: ReadonlySet<string> = new Set(['inputs', 'mappings']);
+
+/** Names the fields with values of inputs, and does not show them: more people read the activity log than functions. */
+function withoutValues(found: ReturnType<typeof changes>['changes'], secretsReplaced: boolean) {
+  const shown = found.map((one) => (VALUES.has(one.field) ? { ...one, before: MASK, after: MASK } : one));
+  return secretsReplaced ? [...shown, { field: 'encrypted_inputs', before: MASK, after: MASK }] : shown;
+}
 
 /**
  * Writes down what became of a draft, compared with the draft before it, or else with what runs. Call it after the draft
@@ -76,6 +84,6 @@ export async function auditDraft(
   const { changes: found } = changes(before, shownDraft(row, stored));
   await auditFunction(queryable, actor, key, activity, {
     ...{ name: row.name, ...more },
-    changes: secretsReplaced ? [...found, MASKED] : found,
+    changes: withoutValues(found, secretsReplaced),
   });
 }

@@ -82,7 +82,7 @@ export function newContent(
     throw refuse.invalid('template_id', `No template found for id '${templateId}'`);
   }
   const type = input.type ?? template?.type ?? 'destination';
-  if (template && template.type !== type) {
+  if (template && template.type !== type && !isForOwnEvents(template.type, type)) {
     throw refuse.invalid(
       'template_id',
       `The template '${template.id}' is for functions of type ${template.type}, not ${type}.`,
@@ -91,6 +91,10 @@ export function newContent(
   const sent = Object.fromEntries(Object.entries(input).filter(([, value]) => !isEmpty(value)));
   return { type, template, content: mergeContent(undefined, { ...input, ...contentOf(template), ...sent }) };
 }
+
+/** What sends captured events somewhere also sends events of Sluice itself. */
+const isForOwnEvents = (template: FunctionTypeName, type: FunctionTypeName): boolean =>
+  template === 'destination' && type === 'internal_destination';
 
 const isEmpty = (value: unknown): boolean =>
   value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0);

@@ -8,6 +8,7 @@ import { repeatInvocations } from '../rows/reruns.ts';
 import { hasRevision } from '../rows/revisions.ts';
 import { MOST_WAITING } from '../rules/replay.ts';
 import type { EndedStatus, RerunSelection, RerunVersion } from '../rules/rerun.ts';
+import { typeOf } from '../rules/types.ts';
 import { auditFunction } from './audit.ts';
 import { type ReplayDependencies, startReplay } from './replay.ts';
 
@@ -32,7 +33,7 @@ export async function rerunInvocations(
   row: FunctionRow,
   { ids, statuses, window, version }: RerunOfSome,
 ): Promise<number> {
-  requireEnabled(row);
+  requireRerunnable(row, false);
   const wanted = await versionOf(pool, row, version);
   const key = keyOf(row);
   if (await hasMoreWaiting(pool, key, MOST_WAITING)) {
@@ -72,7 +73,7 @@ export async function rerunRange(
   row: FunctionRow,
   { after, before, status, search, version, ratePerSecond, dryRun }: RerunOfRange,
 ): Promise<ReplayRow> {
-  if (!dryRun) requireEnabled(row);
+  requireRerunnable(row, dryRun);
   if (after !== undefined && before !== undefined && Date.parse(after) >= Date.parse(before)) {
     throw refuse.invalid('before', 'The end of the range must be after its beginning, `after`.');
   }
@@ -83,8 +84,11 @@ export async function rerunRange(
   });
 }
 
-function requireEnabled(row: FunctionRow): void {
-  if (row.enabled) return;
+function requireRerunnable(row: FunctionRow, dryRun: boolean): void {
+  if (!typeOf(row.type).isQueued) {
+    throw refuse.invalid(null, `Functions of type ${row.type} have no invocations that could run again.`);
+  }
+  if (row.enabled || dryRun) return;
   throw refuse.invalid(null, 'The function is disabled. Enable it, and run its invocations again.');
 }
 

@@ -4,6 +4,7 @@ import type { Bytecode } from '../../hog/bytecode/index.ts';
 import { COHORT_IDS } from '../../properties/index.ts';
 import { maskKey, processorTime, surroundingsIn } from '../evaluate.ts';
 import { type Filter, filterOf, Moment } from '../filter.ts';
+import type { NewInvocation } from '../rows/queue.ts';
 import { filterGlobalsOf, type GroupFacts, type PersonFacts, programGlobals } from '../rules/globals.ts';
 import { frameOf } from '../rules/stored-event.ts';
 import { type EventRow, ID_BYTES, rowsIn } from './event-rows.ts';
@@ -57,16 +58,7 @@ export interface MatchEventsJob {
 }
 
 /** An event for which a function runs. */
-export interface MatchedEvent {
-  projectId: number;
-  functionId: string;
-  version: number;
-  mapping: number | null;
-  uuid: string;
-  timestamp: string;
-  distinctId: string;
-  personId: string | null;
-  groups: string | null;
+export interface MatchedEvent extends Omit<NewInvocation, 'id' | 'clock' | 'seed'> {
   receivedAt: number;
   /** The key of masking. Null: it is not masked. */
   mask: string | null;

@@ -37,7 +37,11 @@ export const inputSchema = z
     templating: z
       .union([z.boolean(), z.enum(['hog', 'liquid'])])
       .optional()
-      .meta({ description: 'Whether texts may contain expressions in braces. Default: they may.' }),
+      .meta({
+        description:
+          'Whether texts may contain expressions in braces, and in which language if their input does not say. ' +
+          'Default: in Hog.',
+      }),
   })
   .meta({ id: 'FunctionInputSchema' });
 export type InputSchema = z.output<typeof inputSchema>;

@@ -26,7 +26,7 @@ function isBlank(value: unknown): boolean {
 
 /** Answers whether the client says that the stored secret stays. */
 export const keepsSecret = (given: GivenInput | null | undefined): boolean =>
-  !given || given.value === MASK || (given.value === undefined && given.secret === true);
+  !given || given.value === MASK || given.value === undefined;
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -45,7 +45,7 @@ function emailFault(value: unknown): string | undefined {
   return isBlank(value.text) && isBlank(value.html) ? "Either 'text' or 'html' is required." : undefined;
 }
 
-type Check = (value: unknown, schema: InputSchema) => string | undefined;
+type Check = (value: unknown, schema: InputSchema, input: StoredInput) => string | undefined;
 
 const expects =
   (test: (value: unknown) => boolean, message: string): Check =>
@@ -55,12 +55,14 @@ const expects =
 const CHECKS: Partial<Record<InputSchema['type'], Check>> = {
   string: expects((value) => typeof value === 'string', 'Value must be a string.'),
   number: expects((value) => typeof value === 'number', 'Value must be a number.'),
-  boolean: (value, { templating }) =>
-    typeof value === 'boolean' || (typeof value === 'string' && templating !== false)
-      ? undefined
-      : templating === false
-        ? 'Value must be a boolean.'
-        : 'Value must be a boolean or a template string.',
+  boolean: (value, { templating }, input) => {
+    if (typeof value === 'boolean') return undefined;
+    if (templating === false) return 'Value must be a boolean.';
+    if (typeof value !== 'string') return 'Value must be a boolean or a template string.';
+    return input.templating === 'liquid'
+      ? 'Liquid templating is not supported for boolean fields: its result is always a text.'
+      : undefined;
+  },
   dictionary: expects(isObject, 'Value must be a dictionary.'),
   integration: expects((value) => Number.isInteger(value), 'Value must be an Integration ID.'),
   integration_multi: expects(
@@ -139,7 +141,7 @@ function settleInput(
   let input: StoredInput = givenPart(given);
   if (schema.secret && keepsSecret(given)) {
     const kept = Object.hasOwn(stored, schema.key) ? stored[schema.key] : undefined;
-    if (!kept && given) throw new FunctionError(field, NO_SECRET);
+    if (!kept && (given?.secret || given?.value === MASK)) throw new FunctionError(field, NO_SECRET);
     input = givenPart(kept);
   }
   if (schema.required && isMissing(input.value)) {
@@ -148,7 +150,8 @@ function settleInput(
   }
   if (!Object.hasOwn(input, 'value')) return undefined;
   if (isBlank(input.value)) return { schema, input, isTemplate: false };
-  const fault = CHECKS[schema.type]?.(input.value, schema);
+  if (schema.templating === 'liquid' && COMPILED.has(schema.type)) input = { templating: 'liquid', ...input };
+  const fault = CHECKS[schema.type]?.(input.value, schema, input);
   if (fault) throw new FunctionError(field, fault);
   const isTemplate =
     COMPILED.has(schema.type) && schema.templating !== false && input.templating !== 'liquid';

@@ -8,16 +8,20 @@ export interface FunctionType {
   isOrdered: boolean;
   /** Whether it can be tried with an event. */
   isTestable: boolean;
+  /** Whether workers run it: its invocations are kept, and can be run again. */
+  isQueued: boolean;
 }
 
-const HOG: FunctionType = { language: 'hog', hasMappings: false, isOrdered: false, isTestable: true };
+const HOG: FunctionType = {
+  ...{ language: 'hog', hasMappings: false, isOrdered: false, isTestable: true, isQueued: false },
+};
 const BROWSER: FunctionType = { ...HOG, language: 'ts', isTestable: false };
 
 export const FUNCTION_TYPES = {
-  destination: { ...HOG, hasMappings: true },
+  destination: { ...HOG, hasMappings: true, isQueued: true },
   site_destination: { ...BROWSER, hasMappings: true },
-  internal_destination: HOG,
-  source_webhook: { ...HOG, isTestable: false },
+  internal_destination: { ...HOG, isQueued: true },
+  source_webhook: { ...HOG, isTestable: false, isQueued: true },
   site_app: BROWSER,
   transformation: { ...HOG, isOrdered: true },
 } as const satisfies Record<string, FunctionType>;

@@ -1,5 +1,6 @@
 // Comparisons in HogQL. They never yield NULL: NULL equals only NULL, differs from everything else, and is not less or
 // greater than anything.
+import { isUuid } from '../../values/uuid.ts';
 import type { Compare, Span } from '../ast/index.ts';
 import { coerce, coerced, postgresType } from './coerce.ts';
 import { fault } from './errors.ts';
@@ -185,14 +186,12 @@ function listTest(place: Place, left: Value, members: Value[], span?: Span): Sql
     return [sql`(${left.sql} = any(${parameters.add('bigint[]', literals.map(String))}))`];
   }
   if (left.type === 'uuid' && literals.every((one) => typeof one === 'string')) {
-    const ids = literals.filter((one) => UUID.test(one as string)).map(String);
+    const ids = literals.filter((one) => isUuid(one as string)).map(String);
     return ids.length === 0 ? [] : [sql`(${left.sql} = any(${parameters.add('uuid[]', ids)}))`];
   }
   void span;
   return null;
 }
-
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /** Prints LIKE, ILIKE and their negations. A literal pattern is translated here, any other pattern at run time. */
 export function likeTest(

@@ -3,7 +3,8 @@ import { refuse } from '../../refusals.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { changes } from '../../tenancy/audit.ts';
-import { checkConfig, secretKeys, withoutSecrets } from '../kinds/config.ts';
+import { secretKeys, withoutSecretKeys } from '../../values/marked-secrets.ts';
+import { checkConfig } from '../kinds/config.ts';
 import type { RawConfig } from '../kinds/kind.ts';
 import { type AnyKind, findKind } from '../kinds/registry.ts';
 import { openConfig, openSecrets, sealConfig } from '../reads/settings.ts';
@@ -64,7 +65,7 @@ function merged(
   const secrets = secretKeys(kind.fields);
   // Secrets that cannot be opened any more can be replaced.
   const hidden = secrets.every(isSent) ? {} : openSecrets(keyring, row);
-  const config = checkConfig(kind, { ...withoutSecrets(kind.fields, row.config), ...hidden, ...sent });
+  const config = checkConfig(kind, { ...withoutSecretKeys(kind.fields, row.config), ...hidden, ...sent });
   const kept = secrets.filter((key) => !isSent(key) && (hidden[key] ?? null) !== null);
   if (kept.length === 0) return config;
   if (sameHosts(kind.hosts(openConfig(keyring, kind, row)), kind.hosts(config))) return config;

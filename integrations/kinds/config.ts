@@ -1,6 +1,7 @@
-// Checks configurations, and tells their secrets from the rest. No message repeats a value: it may be a secret.
-import { z } from 'zod';
-import type { Fields, RawConfig } from './kind.ts';
+// Checks configurations. No message repeats a value: it may be a secret.
+import type { z } from 'zod';
+import { isSecret } from '../../values/marked-secrets.ts';
+import type { RawConfig } from './kind.ts';
 import type { AnyKind } from './registry.ts';
 
 /** A configuration is not valid. */
@@ -16,35 +17,6 @@ export class KindConfigError extends Error {
     this.code = code;
   }
 }
-
-function isSecret(field: z.ZodType | undefined): boolean {
-  for (
-    let at = field;
-    at;
-    at =
-      at instanceof z.ZodNullable || at instanceof z.ZodOptional || at instanceof z.ZodDefault
-        ? (at.unwrap() as z.ZodType)
-        : undefined
-  ) {
-    if (at.meta()?.secret === true) return true;
-  }
-  return false;
-}
-
-export const secretKeys = ({ shape }: Fields): string[] =>
-  Object.keys(shape).filter((key) => isSecret(shape[key]));
-
-/** The configuration without its secrets, and without keys that the kind does not know. */
-export const withoutSecrets = (fields: Fields, config: RawConfig): RawConfig =>
-  Object.fromEntries(
-    Object.entries(config).filter(
-      ([key]) => Object.hasOwn(fields.shape, key) && !isSecret(fields.shape[key]),
-    ),
-  );
-
-/** The secrets of a configuration. */
-export const onlySecrets = (fields: Fields, config: RawConfig): RawConfig =>
-  Object.fromEntries(Object.entries(config).filter(([key]) => isSecret(fields.shape[key])));
 
 /**
  * Checks a configuration and returns it with its defaults. Throws a KindConfigError for the first fault: unknown keys come

@@ -1,11 +1,11 @@
 import { z } from 'zod';
+import type { Fields } from '../../values/marked-secrets.ts';
 import { readHost } from '../rules/hosts.ts';
 import { INTEGRATION_LIMITS } from '../rules/limits.ts';
 import type { Placeholder, Signing } from '../rules/substitution.ts';
 
 /** The configuration of an integration as plain JSON, with keys as in the API. */
 export type RawConfig = Record<string, unknown>;
-export type Fields = z.ZodObject<Record<string, z.ZodType>>;
 /** What programs may use: a value by its name. */
 export type Values = Record<string, Pick<Placeholder, 'value' | 'form'>>;
 

@@ -1,5 +1,6 @@
 import { type Keyring, open, SecretError, seal } from '../../secrets/envelope.ts';
-import { checkConfig, onlySecrets, withoutSecrets } from '../kinds/config.ts';
+import { onlySecretKeys, withoutSecretKeys } from '../../values/marked-secrets.ts';
+import { checkConfig } from '../kinds/config.ts';
 import type { RawConfig } from '../kinds/kind.ts';
 import type { AnyKind } from '../kinds/registry.ts';
 import type { IntegrationRow } from '../rows/integrations.ts';
@@ -21,9 +22,9 @@ export function sealConfig(
   kind: AnyKind,
   config: RawConfig,
 ): Pick<IntegrationRow, 'config' | 'secrets'> {
-  const secrets = JSON.stringify(onlySecrets(kind.fields, config));
+  const secrets = JSON.stringify(onlySecretKeys(kind.fields, config));
   return {
-    config: { ...withoutSecrets(kind.fields, config), ...kind.derived?.(config) },
+    config: { ...withoutSecretKeys(kind.fields, config), ...kind.derived?.(config) },
     secrets: seal(needed(keyring), secrets, contextOf(integrationId)),
   };
 }
@@ -42,4 +43,4 @@ export const openConfig = (
   kind: AnyKind,
   row: Pick<IntegrationRow, 'id' | 'config' | 'secrets'>,
 ): RawConfig =>
-  checkConfig(kind, { ...withoutSecrets(kind.fields, row.config), ...openSecrets(keyring, row) });
+  checkConfig(kind, { ...withoutSecretKeys(kind.fields, row.config), ...openSecrets(keyring, row) });

@@ -46,7 +46,7 @@ function product(name: string, beside: readonly string[]): Record<string, Place>
   return {
     ...Object.fromEntries([
       part('rules', 'what follows from rows and settings; pure', PURE_LEAVES),
-      part('rows', 'the SQL of its tables', ['db']),
+      part('rows', 'the SQL of its tables', ['db', 'values']),
       part('reads', 'what the database and sealed settings say', [own('rules'), own('rows'), ...rest]),
     ]),
     [name]: {
@@ -242,10 +242,10 @@ export const PLACES: Record<string, Place> = {
   },
   values: {
     paths: ['values/'],
-    holds: 'zones, dates, texts and network ranges; pure',
+    holds: 'zones, dates, texts, network ranges, and which keys are secret; pure',
     imports: [],
-    // It compares addresses with it, and connects to none.
-    onlyPackages: ['node:net'],
+    // It compares addresses, and connects to none. It reads the marks of schemas.
+    onlyPackages: ['node:net', 'zod'],
   },
   intervals: {
     paths: ['intervals/'],

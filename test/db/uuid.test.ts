@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { isUuid, uuidv7 } from '../../db/uuid.ts';
+import { uuidv7 } from '../../db/uuid.ts';
+import { isUuid } from '../../values/uuid.ts';
 
 describe('uuidv7', () => {
   test('carries its moment, version and variant, and is unique', () => {

@@ -5,12 +5,13 @@ import { GetObjectCommand, ListMultipartUploadsCommand, ListObjectsV2Command } f
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { addressOf } from '../../destinations/address.ts';
 import { bindDestination } from '../../destinations/bind.ts';
-import { listText, type RawConfig, secretKeys } from '../../destinations/config.ts';
+import { listText, type RawConfig } from '../../destinations/config.ts';
 import type { Surroundings } from '../../destinations/destination.ts';
 import { DestinationError } from '../../destinations/errors.ts';
 import { requireDestination } from '../../destinations/registry.ts';
 import { patchSettings, runTestStep, testSteps } from '../../destinations/settings.ts';
 import { createEgress, type Egress } from '../../egress/egress.ts';
+import { secretKeys } from '../../values/marked-secrets.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { databaseForFile } from '../support/database.ts';
 import { reservePort } from '../support/ports.ts';

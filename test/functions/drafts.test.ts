@@ -71,6 +71,19 @@ describe('a draft', () => {
     expect(body.hog === OTHER).toBe(!isStaged);
   });
 
+  test.each([
+    ['a destination that would run at once', {}, 400],
+    ['one that does not', { enabled: false }, 201],
+    ['one that a template makes', { hog: undefined, template_id: 'template-webhook' }, 400],
+    ['a transformation', { type: 'transformation', hog: 'return event' }, 201],
+  ])('is no way for an agent to create %s without anybody looking', async (_what, more, status) => {
+    const agent = { 'x-posthog-client': 'mcp' };
+    const created = { ...WEBHOOK, ...more };
+    const answer = await functions.ask('POST', '', created, agent);
+    expect([answer.status, answer.body.attr]).toEqual([status, status === 400 ? 'enabled' : undefined]);
+    expect((await functions.ask('POST', '', created)).status).toBe(201);
+  });
+
   test('takes only what the function does; all else takes effect at once', async () => {
     const { id } = await functions.create();
     const both = await functions.stage(id, { hog: EDITED, name: 'Renamed', enabled: false });

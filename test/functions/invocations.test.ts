@@ -188,6 +188,25 @@ describe('a test of a function', () => {
     expect(again.body.errors[0]).toMatch(/postHogCapture was called more than once/);
   });
 
+  test('goes on where an event has led to the function too often, and says that it captures nothing', async () => {
+    const capturing = (count: number) =>
+      tried(
+        { hog: "postHogCapture({'event': 'made'})\nreturn fetch('https://example.com').status" },
+        { globals: { event: { ...EVENT, properties: { $hog_function_execution_count: count } } } },
+      );
+    const last = await capturing(9);
+    expect(last.body.invocations[0].captured).toMatchObject([
+      { properties: { $hog_function_execution_count: 10 } },
+    ]);
+    const { body } = await capturing(10);
+    expect([body.status, body.result, body.invocations[0].captured]).toEqual(['success', 200, []]);
+    expect(body.logs.map((one: { message: string }) => one.message)).toContainEqual(
+      expect.stringMatching(
+        /^postHogCapture was called from an event that already executed this function 10 times/,
+      ),
+    );
+  });
+
   test('computes Liquid inputs', async () => {
     const { body } = await tried({
       hog: 'return inputs.a',

@@ -30,6 +30,27 @@ const made = async (body: object, tenant = anna) => {
 };
 
 describe('a new function', () => {
+  test('for events of Sluice itself begins with a template of a destination, too', async () => {
+    const { status, body } = await create({
+      ...{ type: 'internal_destination', template_id: 'template-webhook' },
+      ...{ inputs: { url: { value: 'https://example.com' } } },
+      filters: { events: [{ id: '$activity_log_entry_created', type: 'events' }] },
+    });
+    expect([status, body.type, body.template?.id]).toEqual([201, 'internal_destination', 'template-webhook']);
+    const other = await create({ type: 'internal_destination', template_id: 'template-drop-events' });
+    expect([other.status, other.body.attr]).toEqual([400, 'template_id']);
+  });
+
+  test.each([
+    ['internal_destination', ['name', 'detail']],
+    ['destination', ['detail.name']],
+  ])('of type %s reads a property whose key has a dot', async (type, keys) => {
+    const properties = [{ key: 'detail.name', value: 'x', operator: 'exact', type: 'event' }];
+    const { body } = await create({ hog: 'return 1', type, filters: { properties } });
+    const path = [...keys, 'properties'].flatMap((key) => [32, key]);
+    expect(body.filters.bytecode).toEqual(['_H', 1, 32, 'x', ...path, 1, keys.length + 1, 11]);
+  });
+
   test('needs only a program, and gets defaults for all else', async () => {
     const { status, body } = await create({ hog: 'fetch(inputs.url)' });
     expect(status).toBe(201);
@@ -241,6 +262,41 @@ describe('inputs', () => {
     });
   });
 
+  test('are Liquid or Hog as their schema says, if they do not say it themselves', async () => {
+    const liquid = (key: string) => string(key, { templating: 'liquid' });
+    const number = { key: 'n', type: 'choice', templating: 'liquid' };
+    const { body } = await tried([liquid('a'), liquid('b'), number, string('c', { templating: 'hog' })], {
+      a: { value: '{{ event.uuid }}' },
+      b: { value: 'x', templating: 'hog' },
+      n: { value: '{{ 1 }}' },
+      c: { value: 'y' },
+    });
+    expect(body.inputs).toEqual({
+      a: { value: '{{ event.uuid }}', templating: 'liquid', order: 0 },
+      b: { value: 'x', templating: 'hog', bytecode: ['_H', 1, 32, 'x'], order: 1 },
+      n: { value: '{{ 1 }}', order: 2 },
+      c: { value: 'y', bytecode: ['_H', 1, 32, 'y'], order: 3 },
+    });
+  });
+
+  test('that are booleans are not Liquid, which makes texts', async () => {
+    const boolean = { key: 'a', type: 'boolean' };
+    const given = { a: { value: '{{ event.properties.x }}', templating: 'liquid' } };
+    expect((await tried([boolean], given)).body).toMatchObject({
+      attr: 'inputs__a',
+      detail: expect.stringMatching(/^Liquid templating is not supported for boolean fields/),
+    });
+    expect((await tried([boolean], { a: { value: true, templating: 'liquid' } })).status).toBe(201);
+  });
+
+  test('with hyphens in names are refused with the whole name', async () => {
+    const { body } = await tried([string('a')], { a: { value: '{event.properties.multi-word-name}' } });
+    expect(body).toMatchObject({
+      attr: 'inputs__a',
+      detail: expect.stringContaining("Write event.properties['multi-word-name'] for"),
+    });
+  });
+
   test('that read each other in a circle are refused, and the circle is named', async () => {
     const { body } = await tried([string('a'), string('b')], {
       a: { value: '{inputs.b}' },
@@ -257,7 +313,9 @@ describe('inputs', () => {
       detail: expect.stringMatching(/^Invalid template: /),
     });
     const liquid = await tried([string('a')], { a: { value: '{{ event.uuid }}' } });
-    expect(liquid.body.detail).toMatch(/Liquid/);
+    expect(liquid.body.detail).toMatch(
+      /Liquid\. Write \{person\.properties\.email\} with one pair of braces/,
+    );
     const hyphen = await tried([string('a')], { a: { value: '{event.properties.foo-bar}' } });
     expect(hyphen.body.detail).toContain("event.properties['foo-bar']");
   });
@@ -417,10 +475,16 @@ describe('secrets', () => {
       { inputs: { url: { value: 'b' } } },
       { inputs: { token: { secret: true }, url: { value: 'c' } } },
     ];
-    for (const body of [...kept, { inputs: { token: { value: '********' } } }, { name: 'n' }]) {
+    const unsaid = [{ inputs: { token: { value: '********' } } }, { inputs: { token: {} } }, { name: 'n' }];
+    for (const body of [...kept, ...unsaid]) {
       const answer = await patch(id, body);
       expect(answer.body.inputs.token).toEqual({ secret: true });
     }
+    const run = await api.request(anna, 'POST', `${base(anna)}${id}/invocations/`, {
+      configuration: { hog: "return inputs.token = '********'" },
+      globals: { event: { event: 'a', distinct_id: 'b', properties: {} } },
+    });
+    expect(run.json().result).toBe(false);
     const before = (await secretsOf(id)).secrets;
     await patch(id, { inputs: { token: { value: 'geheim-2' } } });
     expect((await secretsOf(id)).secrets).not.toBe(before);
@@ -428,6 +492,21 @@ describe('secrets', () => {
     expect(log.json().results[0].detail.changes).toContainEqual({
       ...{ field: 'encrypted_inputs', before: 'masked', after: 'masked' },
     });
+  });
+
+  test('and other values of inputs are not in the activity log, since an address can be a credential', async () => {
+    const value = 'https://hooks.example.com/T0-unmarked';
+    const { id } = await made({ hog: 'return 1', inputs_schema: schema, inputs });
+    await patch(id, { inputs: { url: { value } } });
+    await patch(id, { mappings: [{ inputs_schema: [string('a')], inputs: { a: { value } } }] });
+    await api.request(anna, 'PATCH', `${base(anna)}${id}/?draft=true`, {
+      inputs: { url: { value: `${value}2` } },
+    });
+    const log = await api.request(anna, 'GET', `/api/projects/${anna.projectId}/activity_log/?item_id=${id}`);
+    const changes = log.json().results.map((one: { detail: { changes?: object[] } }) => one.detail.changes);
+    const masked = (field: string) => expect.arrayContaining([{ field, before: 'masked', after: 'masked' }]);
+    expect(changes).toEqual([masked('inputs'), masked('mappings'), masked('inputs'), undefined]);
+    expect(log.body).not.toContain('T0-unmarked');
   });
 
   test('that are not stored cannot be kept', async () => {

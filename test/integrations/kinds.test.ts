@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { secretKeys } from '../../integrations/kinds/config.ts';
 import { KIND_NAMES, KINDS } from '../../integrations/kinds/registry.ts';
 import { secretValues, substitute } from '../../integrations/rules/substitution.ts';
+import { secretKeys } from '../../values/marked-secrets.ts';
 import { refusals } from '../support/refusals.ts';
 import { documentOf } from '../support/routes.ts';
 import { CANARY, EXAMPLES, exampleOf, integrationsForFile } from './support.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { exceeds } from '../../values/nesting.ts';
+import { endOfText, exceeds } from '../../values/nesting.ts';
 
 test.each([
   ['[]', 1, false],
@@ -26,4 +26,24 @@ test.each([
   [`[${'{},'.repeat(300_000)}{}]`, 100_000, true],
 ])('JSON that begins with %j has more than %i values: %p', (json, values, expected) => {
   expect(exceeds(json, { depth: 10, values })).toBe(expected);
+});
+
+test('a text of JSON ends at the first quotation mark that is not escaped', () => {
+  const long = 'x'.repeat(200);
+  const texts = [
+    '',
+    'a',
+    '\\',
+    '\\\\',
+    '"',
+    '\\"',
+    '"""',
+    `"${long}"`,
+    `${long}\\"${long}\\`,
+    `${'"'.repeat(63)}\\`,
+  ];
+  for (const text of texts.map((one) => JSON.stringify(one))) {
+    expect([text, endOfText(`${text}, "b"`, 1)]).toEqual([text, text.length - 1]);
+    expect([text, endOfText(text.slice(0, -1), 1)]).toEqual([text, text.length - 1]);
+  }
 });

@@ -49,6 +49,8 @@ test('a replay is begun, shown, steered and waited for', async () => {
   expect((await world.run(['replays', id, replay, '--cancel'])).stderr).toContain(
     'Cannot cancel a replay that has completed.',
   );
+  const lately = await world.run(['replay', id, '--after=-7d', '--before=-1h', '--count']);
+  expect(lately).toMatchObject({ code: 0, stdout: expect.stringContaining('replay  running') });
 });
 
 test('persons are counted before a broadcast', async () => {

@@ -49,3 +49,8 @@ describe('JSON with nothing to hide', () => {
     expect(without).toBeGreaterThan(100);
   });
 });
+
+test('nothing is left of a secret that contains another one', () => {
+  const { text } = redactor({ a: 'geheim', b: 'geheim-und-lang' }, {});
+  expect(text('x geheim-und-lang, geheim y')).toBe('x ***REDACTED***, ***REDACTED*** y');
+});

@@ -39,6 +39,7 @@ describe('a function of the type internal_destination', () => {
     const id = await world.create(wants(STATE));
     const second = world.start();
     await spend(slow, 3_000);
+    await settled();
     await spend(slow, 8_000);
     await settled();
     expect(
@@ -81,7 +82,10 @@ describe('a function of the type internal_destination', () => {
       ...wants(ACTIVITY),
       filters: {
         events: [{ id: ACTIVITY, type: 'events' }],
-        properties: [{ key: 'activity', value: ['updated'], operator: 'exact', type: 'event' }],
+        properties: [
+          { key: 'activity', value: ['updated'], operator: 'exact', type: 'event' },
+          { key: 'detail.name', value: 'rename', operator: 'icontains', type: 'event' },
+        ],
       },
     });
     const other = await world.create({

@@ -60,6 +60,19 @@ describe('a replay', () => {
     expect(await world.history(id)).toEqual([]);
   });
 
+  test('takes times that are relative to now, as previews do', async () => {
+    const id = await world.create(sender(world.url('relative'), { ...orders, enabled: false }));
+    const times = { after: '-2d', before: '-36h' };
+    const begun = await world.begin(id, { ...times, dry_run: true });
+    await world.until(id, begun.id, 'completed');
+    const hours = Object.values({ after: begun.after, before: begun.before }).map(
+      (one) => (Date.parse(begun.created_at as string) - Date.parse(one as string)) / 3_600_000,
+    );
+    expect(hours.map(Math.round)).toEqual([48, 36]);
+    const preview = await world.ask(id, 'POST', 'preview/', times);
+    expect([preview.status, Object.keys(preview.body).slice(0, 2)]).toEqual([200, ['after', 'before']]);
+  });
+
   test('masks by the time of the events, and leaves the windows of new ones alone', async () => {
     // One event a second: 60 of each minute, of which the first is let through.
     await world.store(day(7), 180);

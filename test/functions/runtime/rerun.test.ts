@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { beginReplay, replayPages } from '../../../functions/runs/replays.ts';
 import { replayWorkflowId } from '../../../schedules/functions/function-schedules.ts';
@@ -148,6 +149,16 @@ describe('a rerun of a range', () => {
       /^The function is disabled/,
     );
     expect((await world.ask(id, 'POST', 'rerun/', { after, dry_run: true })).status).toBe(200);
+  });
+
+  test.each(['transformation', 'site_app', 'site_destination'])('is refused for a %s', async (type) => {
+    const hog = type === 'transformation' ? 'return event' : 'export function onLoad() {}';
+    const path = `/api/projects/${world.anna.projectId}/hog_functions/`;
+    const made = await world.api.request(world.anna, 'POST', path, { type, hog, enabled: true });
+    for (const body of [{ after, dry_run: true }, { invocation_ids: [randomUUID()] }]) {
+      const answer = await world.ask(made.json().id, 'POST', 'rerun/', body);
+      expect([answer.status, answer.body.detail]).toEqual([400, expect.stringContaining(type)]);
+    }
   });
 });
 

@@ -106,7 +106,9 @@ test('now, an event belongs to the person that has its distinct_id, and the pers
   const source = `select ${columns} from events group by 1, 2, 3, 4, 5`;
   expect(await select(source, 'current')).toEqual([[merged, merged, ADA, merged, true, 1]]);
   expect(await select(source, 'on event')).toEqual([[ADA, ADA, ADA, merged, false, 1]]);
-  expect(await select(`select count() from events e where e.person_id = '${merged}'`, 'current')).toEqual([[2]]);
+  expect(await select(`select count() from events e where e.person_id = '${merged}'`, 'current')).toEqual([
+    [2],
+  ]);
   // An event whose distinct_id belongs to nobody keeps the person that it came with.
   await database.pool.query('delete from person_distinct_ids where project_id = $1', [projectId]);
   expect(await select('select person_id, person.properties.email from events', 'current')).toEqual([

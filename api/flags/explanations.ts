@@ -4,7 +4,8 @@ import { reading } from '../../db/reading.ts';
 import { rollBackFlag } from '../../flags/commands/roll-back.ts';
 import { explain } from '../../flags/explain.ts';
 import { explainPast } from '../../flags/explain-past.ts';
-import { listRevisions, type RevisionRow } from '../../flags/rows/revisions.ts';
+import type { FlagRow } from '../../flags/rows/flags.ts';
+import { findRevision, listRevisions, type RevisionRow } from '../../flags/rows/revisions.ts';
 import { differencesOf, MOST_DIFFERENCES } from '../../flags/rules/differences.ts';
 import { parseExactJson } from '../../values/exact-json.ts';
 import { actorOf } from '../actor.ts';
@@ -14,6 +15,7 @@ import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { freeForm, timestamp } from '../fields.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
+import { serialOf } from '../serial.ts';
 import { basicUser } from '../tenancy/user-schema.ts';
 import { type Flags, flagCommands } from './dependencies.ts';
 import { FLAGS_PREFIX, findsFlag } from './feature-flags.ts';
@@ -111,6 +113,17 @@ function versionViews(rows: readonly RevisionRow[], shown: number): z.output<typ
   }));
 }
 
+/** Shows a flag as it was in a version. What versions do not keep is that of today. */
+function revisionView(row: FlagRow, { document, version: number, changed_at, changed_by }: RevisionRow) {
+  const { filters, ...fields } = parseExactJson(document) as Record<string, unknown>;
+  return {
+    ...flagView(row),
+    ...fields,
+    filters: filters as Record<string, unknown>,
+    ...{ version: number, updated_at: changed_at, last_modified_by: changed_by },
+  };
+}
+
 const past = explanation
   .extend({
     at: timestamp.optional(),
@@ -204,6 +217,27 @@ export function flagExplanationRoutes(
       const { count, rows } = await listRevisions(pool, key, { ...wanted, limit: wanted.limit + 1 });
       const views = versionViews(rows, wanted.limit);
       return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, views);
+    },
+  );
+
+  app.get(
+    `${FLAGS_PREFIX}:id/versions/:version/`,
+    {
+      config: { access: { scope: READ } },
+      preValidation: find,
+      schema: {
+        tags: TAGS,
+        summary: 'Retrieve a feature flag as it was in a version',
+        params: params.extend({ version: z.string() }),
+        response: { 200: featureFlag },
+      },
+    },
+    async (request) => {
+      const number = serialOf(request.params.version);
+      const key = { projectId: request.project.id, flagId: request.flag.id };
+      const found = number === undefined ? undefined : await findRevision(pool, key, number);
+      if (!found) throw errors.notFound();
+      return revisionView(request.flag, found);
     },
   );
 

@@ -4,11 +4,10 @@ import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { changes } from '../../tenancy/audit.ts';
 import { isRecord } from '../engine/definition.ts';
-import { featureOfFlag } from '../rows/early-access.ts';
+import { featuresOfFlags } from '../rows/early-access.ts';
 import {
   type FlagFields,
   type FlagKey,
-  type FlagLink,
   type FlagRow,
   findFlag,
   findFlagVersion,
@@ -18,11 +17,11 @@ import {
   sizeOfFlags,
   updateFlag,
 } from '../rows/flags.ts';
-import { cancelRolloutOf } from '../rows/rollouts.ts';
+import { cancelRolloutsOf } from '../rows/rollouts.ts';
 import { FLAG_LIMITS } from '../rules/limits.ts';
 import { ENDINGS } from '../rules/rollouts.ts';
 import { auditFlag, loggedFlag } from './audit.ts';
-import { checkAsks, checkCohorts, checkDependents, checkRoom } from './check.ts';
+import { checkAsks, checkCohorts, checkDeletion, checkDependents, checkRoom } from './check.ts';
 import { archivedIsActive, taken } from './create.ts';
 import type { FlagChangeDependencies, FlagCommandDependencies, FlagInput } from './dependencies.ts';
 import { type PreparedFlag, prepareFlag } from './prepare.ts';
@@ -166,7 +165,7 @@ async function store(
   const key = { projectId, flagId: id };
   const after = await updateFlag(client, key, fields, actor.kind === 'user' ? actor.userId : null);
   if (!after) throw refuse.absent();
-  if (after.deleted) await cancelRolloutOf(client, key, ENDINGS.deleted);
+  if (after.deleted) await cancelRolloutsOf(client, projectId, [id], ENDINGS.deleted);
   await auditFlag(client, actor, after, after.deleted ? 'deleted' : 'updated', {
     name: after.key,
     ...changes(loggedFlag(before), loggedFlag(after)),
@@ -174,19 +173,6 @@ async function store(
     ...about,
   });
   return after;
-}
-
-/** Refuses to delete what something else needs. */
-export async function checkDeletion(
-  client: Transaction,
-  { id, project_id: projectId }: FlagRow,
-  links: readonly FlagLink[],
-): Promise<void> {
-  checkDependents(id, links, 'delete');
-  const feature = await featureOfFlag(client, { projectId, flagId: id });
-  if (feature === undefined) return;
-  const message = `Cannot delete a feature flag that is linked to an early access feature: ${feature}. Delete the feature first.`;
-  throw refuse.invalid('deleted', message);
 }
 
 /** Whether some condition of filters is about groups. */
@@ -208,11 +194,12 @@ async function checkStates(
       : archivedIsActive();
   }
   const links = await listLinks(client, before.project_id);
-  if (fields.deleted) return checkDeletion(client, before, links);
+  const feature = async () => (await featuresOfFlags(client, before.project_id, [before.id])).get(before.id);
+  if (fields.deleted) return checkDeletion(before.id, links, await feature());
   if (fields.filters !== before.filters && usesGroups(fields.filters)) {
-    const feature = await featureOfFlag(client, { projectId: before.project_id, flagId: before.id });
-    if (feature !== undefined) {
-      const message = `The early access feature ${feature} has this flag, so no condition can be about groups: persons enrol.`;
+    const named = await feature();
+    if (named !== undefined) {
+      const message = `The early access feature ${named} has this flag, so no condition can be about groups: persons enrol.`;
       throw refuse.invalid('filters', message);
     }
   }

@@ -1,17 +1,11 @@
 // What a flag was, and what it was for somebody.
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { differencesOf } from '../../flags/rules/differences.ts';
-import { apiForFile, type Tenant } from '../support/api.ts';
+import { apiForFile, tenantsForFile } from '../support/api.ts';
 import { EVERYBODY, where } from './support.ts';
 
 const api = apiForFile();
-let anna: Tenant;
-let bert: Tenant;
-
-beforeAll(async () => {
-  anna = await api.createTenant('Anna');
-  bert = await api.createTenant('Bert');
-});
+const { anna, bert } = tenantsForFile(api, 'anna', 'bert');
 
 const project = (rest: string, tenant = anna) => `/api/projects/${tenant.projectId}/${rest}`;
 async function ask(method: string, rest: string, body?: object) {
@@ -47,6 +41,25 @@ async function capture(distinctId: string, set: object) {
   expect(answer.statusCode).toBe(200);
 }
 const plan = (value: string) => ({ key: 'plan', type: 'person', operator: 'exact', value });
+
+test('a version is a flag as it was', async () => {
+  const flag = await create({ key: 'versioned', name: 'first', tags: ['a'] });
+  const later = { groups: [{ properties: [], rollout_percentage: 1.5 }] };
+  await patch(flag.id, { name: 'second', filters: later, tags: [] });
+  const first = await ask('GET', `feature_flags/${flag.id}/versions/1/`);
+  expect(first).toEqual({ ...flag, updated_at: expect.any(String) });
+  expect(await ask('GET', `feature_flags/${flag.id}/versions/2/`)).toMatchObject({
+    ...{ id: flag.id, key: 'versioned', name: 'second', version: 2, tags: [] },
+    filters: { groups: [{ rollout_percentage: 1.5 }] },
+  });
+  for (const [version, tenant] of [
+    ...['0', '3', 'x', '99999999999'].map((one) => [one, anna] as const),
+    ['1', bert] as const,
+  ]) {
+    const path = project(`feature_flags/${flag.id}/versions/${version}/`);
+    expect((await api.request(tenant, 'GET', path)).statusCode).toBe(404);
+  }
+});
 
 describe('the versions of a flag', () => {
   test('tell what each changed', async () => {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { cohortsAt, membershipsAt } from '../../cohorts/rows/past.ts';
+import { pacing } from '../../db/loop-turns.ts';
 import { reading } from '../../db/reading.ts';
 import { rollBackFlag } from '../../flags/commands/roll-back.ts';
 import { explain } from '../../flags/explain.ts';
@@ -103,14 +104,25 @@ function refuseWithAt({ person_properties, group_properties }: z.output<typeof s
   );
 }
 
-/** Shows versions, newest first, each with what differs from the one after it in the list. */
-function versionViews(rows: readonly RevisionRow[], shown: number): z.output<typeof version>[] {
-  const flags = rows.map(({ document }) => parseExactJson(document) as Record<string, unknown>);
-  return rows.slice(0, shown).map(({ document: _, ...row }, index) => ({
-    ...row,
-    flag: flags[index] as Record<string, unknown>,
-    changes: index + 1 < rows.length ? differencesOf(flags[index + 1], flags[index]) : [],
-  }));
+/**
+ * Shows versions, newest first, each with what differs from the one after it in the list. Other requests have their turns
+ * between two of them.
+ */
+async function versionViews(
+  rows: readonly RevisionRow[],
+  shown: number,
+): Promise<z.output<typeof version>[]> {
+  const views: z.output<typeof version>[] = [];
+  const rest = pacing();
+  let later: z.output<typeof version> | undefined;
+  for (const { document, ...row } of rows) {
+    const flag = parseExactJson(document) as Record<string, unknown>;
+    if (later) later.changes = differencesOf(flag, later.flag);
+    later = { ...row, flag, changes: [] };
+    if (views.length < shown) views.push(later);
+    await rest();
+  }
+  return views;
 }
 
 /** Shows a flag as it was in a version. What versions do not keep is that of today. */
@@ -215,7 +227,8 @@ export function flagExplanationRoutes(
       const key = { projectId: request.project.id, flagId: request.flag.id };
       // One more shows what the last one changed.
       const { count, rows } = await listRevisions(pool, key, { ...wanted, limit: wanted.limit + 1 });
-      const views = versionViews(rows, wanted.limit);
+      const isLast = wanted.offset + rows.length >= count;
+      const views = await versionViews(rows, isLast ? wanted.limit : Math.max(1, rows.length - 1));
       return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, views);
     },
   );

@@ -42,6 +42,31 @@ async function capture(distinctId: string, set: object) {
 }
 const plan = (value: string) => ({ key: 'plan', type: 'person', operator: 'exact', value });
 
+test('a page of large versions ends early, and the next one goes on', async () => {
+  const flag = await create({ key: 'large' });
+  await api.pool.query(
+    `insert into feature_flag_revisions (project_id, flag_id, version, changed_at, document)
+     select project_id, flag_id, n, changed_at, json_build_object('name', n, 'text', repeat('x', 500000))
+     from feature_flag_revisions, generate_series(2, 51) n where flag_id = $1`,
+    [flag.id],
+  );
+  const seen: { version: number; changes: { path: string }[] }[] = [];
+  let pages = 0;
+  for (let url: string | null = project(`feature_flags/${flag.id}/history/?limit=1000`); url !== null; ) {
+    const answer = await api.request(anna, 'GET', url);
+    expect(answer.rawPayload.length).toBeLessThan(17_000_000);
+    const { results, next } = answer.json();
+    seen.push(...results);
+    pages += 1;
+    url = next && new URL(next).pathname + new URL(next).search;
+  }
+  expect(pages).toBe(2);
+  expect(seen.map((one) => one.version)).toEqual(Array.from({ length: 51 }, (_, at) => 51 - at));
+  expect(seen.slice(0, 49).every(({ changes }) => changes.length === 1 && changes[0]?.path === 'name')).toBe(
+    true,
+  );
+});
+
 test('a version is a flag as it was', async () => {
   const flag = await create({ key: 'versioned', name: 'first', tags: ['a'] });
   const later = { groups: [{ properties: [], rollout_percentage: 1.5 }] };

@@ -25,6 +25,7 @@ import { checkAsks, checkCohorts, checkDeletion, checkDependents, checkRoom } fr
 import { archivedIsActive, taken } from './create.ts';
 import type { FlagChangeDependencies, FlagCommandDependencies, FlagInput } from './dependencies.ts';
 import { type PreparedFlag, prepareFlag } from './prepare.ts';
+import { inFlagTurn } from './turns.ts';
 
 /** A change also says what the user saw. */
 export interface FlagChange extends FlagInput {
@@ -102,13 +103,13 @@ export async function changeFlag(
   change: FlagChange,
 ): Promise<FlagRow> {
   const { replacesFilters = false } = change;
-  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+  const tryOnce = async (): Promise<FlagRow | undefined> => {
     const before = await findFlagVersion(deps.pool, key);
     const returns = before?.row.deleted === true && change.deleted === false;
     if (!before || (before.row.deleted && !returns)) throw refuse.absent();
     checkConflict(before.row, change);
     const prepared = prepareFlag(deps, before.row, wanted(change), { replacesFilters });
-    const after = await transaction(deps.pool, async (client) => {
+    return transaction(deps.pool, async (client) => {
       await lockFlags(client, key.projectId);
       const current = await findFlagVersion(client, key);
       if (!current) throw refuse.absent();
@@ -116,6 +117,9 @@ export async function changeFlag(
         ? store(client, deps, actor, current.row, prepared, { key: change.key })
         : undefined;
     });
+  };
+  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+    const after = await inFlagTurn(deps.pool, key.projectId, tryOnce);
     if (after) return after;
   }
   throw refuse.contested('Others are changing this feature flag at the same time. Try again.', RETRY_SECONDS);

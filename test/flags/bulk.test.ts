@@ -1,6 +1,9 @@
 // Many flags at once: which a list chooses, and which go together.
 import { expect, test } from '@jest/globals';
+import { transaction } from '../../db/pool.ts';
+import { lockFlags } from '../../flags/rows/flags.ts';
 import { apiForFile, type Tenant, tenantsForFile } from '../support/api.ts';
+import { eventually } from '../support/eventually.ts';
 import { queriesOf } from '../support/query-log.ts';
 import { EVERYBODY, storeFlag, where } from './support.ts';
 
@@ -297,4 +300,36 @@ test('a feature is opened to everybody, and its flag stays one for persons', asy
       filters: { feature_enrollment: null, groups: [{ properties: [], rollout_percentage: 100 }] },
     },
   });
+});
+
+test('changes of one project wait for each other without the connections that others need', async () => {
+  const ids: number[] = [];
+  for (let flag = 0; flag < 30; flag += 1) ids.push(await create(`waiting-${flag}`));
+  const release = Promise.withResolvers<void>();
+  const locked = Promise.withResolvers<void>();
+  const holder = transaction(api.pool, async (client) => {
+    await lockFlags(client, anna.projectId);
+    locked.resolve();
+    await release.promise;
+  });
+  await locked.promise;
+  // Each flag twice: what comes second sees what came first.
+  const changes = [...ids, ...ids].map((id, at) =>
+    api.request(anna, 'PATCH', flags(anna, `${id}/`), { name: `change ${at}` }),
+  );
+  const waiting = async () => {
+    const { rows } = await api.pool.query(
+      "select count(*)::int as count from pg_locks where locktype = 'advisory' and not granted and objid = $1",
+      [anna.projectId],
+    );
+    return rows[0].count;
+  };
+  await eventually(async () => (await waiting()) > 0);
+  expect((await api.request(bert, 'GET', flags(bert))).statusCode).toBe(200);
+  await create('meanwhile', EVERYBODY, {}, bert);
+  expect(await waiting()).toBe(1);
+  release.resolve();
+  await holder;
+  const answers = await Promise.all(changes);
+  expect(answers.map((one) => one.statusCode)).toEqual(Array(60).fill(200));
 });

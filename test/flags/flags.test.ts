@@ -362,6 +362,10 @@ test('a flag stays what it was when its user becomes known, before and after the
   // A person who is known already keeps it through a later merge.
   await person(tenant, 'known', { a: 1 });
   expect(await value({ distinct_id: 'known', $anon_distinct_id: 'user-3' })).toBe(true);
+  // What is remembered of somebody stands before what is remembered of the id that they had.
+  await person(tenant, 'late', { a: 3 });
+  expect(await value({ distinct_id: 'late', $anon_distinct_id: 'user-5' })).toBe(false);
+  expect(await value({ distinct_id: 'known', $anon_distinct_id: 'late' })).toBe(true);
   await person(tenant, 'user-2', { a: 2 });
   expect(await value({ distinct_id: 'user-2' })).toBe(false);
   const merge = {

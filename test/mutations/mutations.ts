@@ -3193,6 +3193,14 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'tags of many flags',
   },
   {
+    name: 'changes of one project keep all connections while they wait',
+    file: 'flags/commands/turns.ts',
+    from: 'return shared.take({ projectId }, work);',
+    to: 'return work();',
+    test: 'test/flags/bulk.test.ts',
+    named: 'wait for each other without the connections',
+  },
+  {
     name: 'a rollout goes on after its flag was deleted with others',
     file: 'flags/commands/delete-many.ts',
     from: 'await cancelRolloutsOf(client, projectId, going, ENDINGS.deleted);',
@@ -3225,10 +3233,17 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'has a log',
   },
   {
-    name: 'each event is compared with all members of a cohort',
+    name: 'each event is compared with all members of a cohort that cannot be hashed',
     file: 'hog/sql/printer.ts',
     from: 'and ${t}.${person} = ${personId})',
     to: 'and ${t}.${person} is not distinct from ${personId})',
+    test: 'test/models/cohort-plans.test.ts',
+  },
+  {
+    name: 'a cohort leaves the order of rows to a join',
+    file: 'hog/sql/expression.ts',
+    from: 'sql`(${isMember} is true)`',
+    to: 'sql`(${isMember})`',
     test: 'test/models/cohort-plans.test.ts',
   },
   {

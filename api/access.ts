@@ -56,8 +56,7 @@ export type Access =
       /** Counts the requests in a separate budget. */
       budget?: 'wizard';
       /**
-       * SDKs call the route. It admits the secret token of a project (`phs_…`) instead of a personal key, and `token` in the
-       * query, the project's public key, says which project `@current` is.
+       * SDKs call the route. It admits the secret token of a project (`phs_…`) instead of a personal key.
        */
       forSdks?: true;
     };
@@ -314,7 +313,8 @@ export function createAccessControl(deps: {
       project === '@current' || organization === '@current'
         ? await findCurrentPlace(pool, caller.user.id, boundsOf(caller.key))
         : NOWHERE;
-    const named = access.forSdks && project === '@current' ? tokenIn(request) : undefined;
+    // The public key of a project in the query says which project `@current` is.
+    const named = project === '@current' ? tokenIn(request) : undefined;
     const projectId =
       named !== undefined
         ? await projectOfToken(named)

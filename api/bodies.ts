@@ -87,6 +87,15 @@ function unwrap(type: z.ZodType): z.ZodType {
   return inner;
 }
 
+const TRUE = /^(?:true|t|yes|y|on|1)$/i;
+const FALSE = /^(?:false|f|no|n|off|0)$/i;
+
+/** Reads what the text of a form says of a boolean. Undefined: it says neither yes nor no. */
+export function booleanIn(value: unknown): boolean | undefined {
+  if (typeof value !== 'string') return undefined;
+  return TRUE.test(value) ? true : FALSE.test(value) ? false : undefined;
+}
+
 /** Converts the texts of a form to the booleans, numbers and lists that the schema of the route expects. */
 function coerceForm(fields: Record<string, unknown>, schema: unknown): Record<string, unknown> {
   if (!(schema instanceof z.ZodObject)) return fields;
@@ -94,8 +103,7 @@ function coerceForm(fields: Record<string, unknown>, schema: unknown): Record<st
     Object.entries(fields).map(([name, value]) => {
       const field = schema.shape[name];
       const type = field ? unwrap(field) : undefined;
-      if (type instanceof z.ZodBoolean && (value === 'true' || value === 'false'))
-        return [name, value === 'true'];
+      if (type instanceof z.ZodBoolean) return [name, booleanIn(value) ?? value];
       const number = type instanceof z.ZodNumber || type instanceof z.ZodLiteral;
       if (number && typeof value === 'string' && value.trim() !== '') return [name, Number(value)];
       if (type instanceof z.ZodArray && typeof value === 'string') return [name, [value]];

@@ -46,16 +46,31 @@ function integer(text: unknown): number | undefined {
 }
 
 /** Reads the limit and the offset of a request. */
-export function pageOf(query: unknown): PageRequest {
+export function pageOf(query: unknown, defaultLimit = DEFAULT_LIMIT): PageRequest {
   const { limit, offset } = (query ?? {}) as Record<string, unknown>;
   return {
-    limit: Math.min(integer(limit) || DEFAULT_LIMIT, MAX_LIMIT),
+    limit: Math.min(integer(limit) || defaultLimit, MAX_LIMIT),
     offset: Math.min(integer(offset) ?? 0, MAX_OFFSET),
   };
 }
 
+/** The query parameters of a list that is also read by the numbers of its pages. */
+export const numberedPageQuery = pageQuery.extend({
+  page: z
+    .unknown()
+    .optional()
+    .meta({ type: 'integer', description: 'Another way to say `offset`: from 1 on.' }),
+});
+
+/** Reads the limit and the offset of a request, which may name the number of a page instead. */
+export function numberedPageOf(query: unknown, defaultLimit = DEFAULT_LIMIT): PageRequest {
+  const asked = pageOf(query, defaultLimit);
+  const number = integer((query as { page?: unknown } | undefined)?.page);
+  return number ? { ...asked, offset: Math.min((number - 1) * asked.limit, MAX_OFFSET) } : asked;
+}
+
 /** Query parameters that a link does not copy from the request. */
-const UNLINKED = new Set(['personal_api_key', 'limit', 'offset']);
+const UNLINKED = new Set(['personal_api_key', 'limit', 'offset', 'page']);
 
 function link(request: FastifyRequest, publicUrl: string, limit: number, offset: number | undefined): string {
   // A request line may contain a whole URL. The link keeps its path only.

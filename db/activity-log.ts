@@ -21,27 +21,18 @@ export interface ActivityRow {
 
 export type NewActivity = Omit<ActivityRow, 'id' | 'at'>;
 
-/** Adds an entry. An entry that names a project and no organization belongs to the organization of the project. */
-export async function insertActivity(queryable: Queryable, row: NewActivity): Promise<void> {
+/** Adds entries. One that names a project and no organization belongs to the organization of the project. */
+export async function insertActivities(queryable: Queryable, rows: readonly NewActivity[]): Promise<void> {
+  if (rows.length === 0) return;
   await queryable.query(
     `insert into activity_log (id, organization_id, project_id, actor, user_id, personal_api_key_id, ip, request_id, scope,
        item_id, activity, detail)
-     values ($1, coalesce($2, (select organization_id from projects where id = $3)), $3, $4, $5, $6, $7, $8, $9, $10, $11,
-       $12)`,
-    [
-      uuidv7(),
-      row.organization_id,
-      row.project_id,
-      row.actor,
-      row.user_id,
-      row.personal_api_key_id,
-      row.ip,
-      row.request_id,
-      row.scope,
-      row.item_id,
-      row.activity,
-      JSON.stringify(row.detail),
-    ],
+     select n.id, coalesce(n.organization_id, (select organization_id from projects p where p.id = n.project_id)),
+       n.project_id, n.actor, n.user_id, n.personal_api_key_id, n.ip, n.request_id, n.scope, n.item_id, n.activity,
+       n.detail::jsonb
+     from json_to_recordset($1) as n (id uuid, organization_id uuid, project_id integer, actor text, user_id integer,
+       personal_api_key_id text, ip inet, request_id text, scope text, item_id text, activity text, detail text)`,
+    [JSON.stringify(rows.map((row) => ({ ...row, id: uuidv7(), detail: JSON.stringify(row.detail) })))],
   );
 }
 

@@ -33,6 +33,18 @@ export const shownUser = (column: string): string =>
       'hedgehog_config', u.hedgehog_config, 'role_at_organization', u.role_at_organization)
     from users u where u.id = ${column})`;
 
+/** Finds what others see of users, by their ids. */
+export async function findShownUsers(
+  queryable: Queryable,
+  ids: readonly number[],
+): Promise<Map<number, ShownUser>> {
+  const { rows } = await queryable.query(
+    `select n.id, ${shownUser('n.id')} as shown from unnest($1::int[]) as n (id)`,
+    [ids],
+  );
+  return new Map(rows.flatMap((row) => (row.shown ? [[row.id, row.shown]] : [])));
+}
+
 /** Inserts a user and returns the row. Returns undefined if the e-mail address is taken. */
 export async function insertUser(
   queryable: Queryable,

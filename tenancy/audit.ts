@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { insertActivity } from '../db/activity-log.ts';
+import { insertActivities } from '../db/activity-log.ts';
 import type { Queryable } from '../db/pool.ts';
 import type { Actor } from './actor.ts';
 
@@ -47,21 +47,33 @@ function storableAddress(ip: string): string | null {
 }
 
 /** Records who changed what. Call it in the transaction of the change. */
-export async function audit(queryable: Queryable, actor: Actor, entry: Activity): Promise<void> {
+export const audit = (queryable: Queryable, actor: Actor, entry: Activity): Promise<void> =>
+  auditAll(queryable, actor, [entry]);
+
+/** Records many changes of one actor at once. Call it in their transaction. */
+export async function auditAll(
+  queryable: Queryable,
+  actor: Actor,
+  entries: readonly Activity[],
+): Promise<void> {
   const user = actor.kind === 'user' ? actor : undefined;
-  await insertActivity(queryable, {
-    organization_id: entry.organizationId ?? null,
-    project_id: entry.projectId ?? null,
+  const by = {
     actor: actor.kind,
     user_id: user?.userId ?? null,
     personal_api_key_id: user?.keyId ?? null,
     ip: user ? storableAddress(user.address) : null,
     request_id: user?.requestId ?? null,
+  };
+  const rows = entries.map((entry) => ({
+    ...by,
+    organization_id: entry.organizationId ?? null,
+    project_id: entry.projectId ?? null,
     scope: entry.scope,
     item_id: entry.itemId,
     activity: entry.activity,
     detail: entry.detail ?? {},
-  });
+  }));
+  await insertActivities(queryable, rows);
 }
 
 /** Lists the fields that a patch changes, with their old and new values. */

@@ -76,7 +76,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** Reads JSON in base64. Forms turn its plus signs into spaces and may leave out the padding. */
+/** Reads JSON in base64, whose padding may be left out. White space in it says nothing. */
 function fromBase64(text: string): string {
   let plain = text;
   try {
@@ -84,15 +84,16 @@ function fromBase64(text: string): string {
   } catch {
     // It holds a percent sign of its own.
   }
-  return Buffer.from(plain.replaceAll(' ', '+').replace(/\s/g, ''), 'base64').toString('utf8');
+  return Buffer.from(plain.replace(/\s/g, ''), 'base64').toString('utf8');
 }
 
 function readForm(bytes: Buffer): unknown {
   const text = bytes.toString('utf8');
-  const fields = new URLSearchParams(text);
-  const data = fields.get('data') ?? text.replace(/^data=/, '');
+  const data = new URLSearchParams(text).get('data') ?? text.replace(/^data=/, '');
   try {
-    return parse(data.trimStart().startsWith('{') ? data : fromBase64(data));
+    if (data.trimStart().startsWith('{')) return parse(data);
+    // Clients do not encode the plus signs of base64, which stand for spaces in a form.
+    return parse(fromBase64(new URLSearchParams(text.replaceAll('+', '%2B')).get('data') ?? data));
   } catch {
     throw refusal('invalid JSON');
   }
@@ -123,15 +124,15 @@ export function decodeFlagBody({ request, body }: Incoming): unknown | Promise<u
   const type = typeOf(header);
   const encoding = (headers['content-encoding'] ?? '').trim().toLowerCase();
   const declared = Object.hasOwn(UNPACK, encoding) ? encoding : undefined;
-  if (type === 'application/x-www-form-urlencoded') {
-    if (declared || compression?.startsWith('gzip')) throw refusal('a form cannot be compressed');
-    return readForm(body);
-  }
-  if (!TYPES.has(type)) throw refusal(`unsupported content type: ${header}`);
   const asksGzip = compression === 'gzip' || compression === 'gzip-js';
   if (compression !== undefined && !asksGzip && compression !== 'base64') {
     throw refusal(`Unsupported compression type: ${compression}`);
   }
+  if (type === 'application/x-www-form-urlencoded') {
+    if (declared || asksGzip) throw refusal('a form cannot be compressed');
+    return readForm(body);
+  }
+  if (!TYPES.has(type)) throw refusal(`unsupported content type: ${header}`);
   const coding = isGzip(body) ? 'gzip' : (declared ?? (asksGzip ? 'gzip' : undefined));
   // A proxy may have decompressed the body and kept the header.
   if (coding === undefined || body[0] === 0x7b) return readText(body.toString('utf8'));

@@ -52,9 +52,10 @@ const given = (value: string | string[] | undefined): string | undefined => last
 
 /** The version of the answer that a query asks for. Undefined: it asks for none. */
 export function versionOf(query: Query): number | undefined {
-  const text = given(query.v) ?? given(query.version);
-  if (text === undefined) return undefined;
-  return /^\d{1,9}$/.test(text) ? Number(text) : 1;
+  const texts = [query.version, query.v].flat().filter((text) => text !== undefined && text !== '');
+  if (texts.length === 0) return undefined;
+  // posthog-js 1.19.0 sends its own version as a second one.
+  return Number(texts.findLast((text) => /^\d{1,9}$/.test(text as string)) ?? 1);
 }
 
 /** The form of an answer of `/flags`, and whether it has the settings. */

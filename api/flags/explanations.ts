@@ -1,10 +1,12 @@
 import { z } from 'zod';
 import { cohortsAt, membershipsAt } from '../../cohorts/rows/past.ts';
+import { pacing } from '../../db/loop-turns.ts';
 import { reading } from '../../db/reading.ts';
 import { rollBackFlag } from '../../flags/commands/roll-back.ts';
 import { explain } from '../../flags/explain.ts';
 import { explainPast } from '../../flags/explain-past.ts';
-import { listRevisions, type RevisionRow } from '../../flags/rows/revisions.ts';
+import type { FlagRow } from '../../flags/rows/flags.ts';
+import { findRevision, listRevisions, type RevisionRow } from '../../flags/rows/revisions.ts';
 import { differencesOf, MOST_DIFFERENCES } from '../../flags/rules/differences.ts';
 import { parseExactJson } from '../../values/exact-json.ts';
 import { actorOf } from '../actor.ts';
@@ -14,6 +16,7 @@ import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { freeForm, timestamp } from '../fields.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
+import { serialOf } from '../serial.ts';
 import { basicUser } from '../tenancy/user-schema.ts';
 import { type Flags, flagCommands } from './dependencies.ts';
 import { FLAGS_PREFIX, findsFlag } from './feature-flags.ts';
@@ -101,14 +104,36 @@ function refuseWithAt({ person_properties, group_properties }: z.output<typeof s
   );
 }
 
-/** Shows versions, newest first, each with what differs from the one after it in the list. */
-function versionViews(rows: readonly RevisionRow[], shown: number): z.output<typeof version>[] {
-  const flags = rows.map(({ document }) => parseExactJson(document) as Record<string, unknown>);
-  return rows.slice(0, shown).map(({ document: _, ...row }, index) => ({
-    ...row,
-    flag: flags[index] as Record<string, unknown>,
-    changes: index + 1 < rows.length ? differencesOf(flags[index + 1], flags[index]) : [],
-  }));
+/**
+ * Shows versions, newest first, each with what differs from the one after it in the list. Other requests have their turns
+ * between two of them.
+ */
+async function versionViews(
+  rows: readonly RevisionRow[],
+  shown: number,
+): Promise<z.output<typeof version>[]> {
+  const views: z.output<typeof version>[] = [];
+  const rest = pacing();
+  let later: z.output<typeof version> | undefined;
+  for (const { document, ...row } of rows) {
+    const flag = parseExactJson(document) as Record<string, unknown>;
+    if (later) later.changes = differencesOf(flag, later.flag);
+    later = { ...row, flag, changes: [] };
+    if (views.length < shown) views.push(later);
+    await rest();
+  }
+  return views;
+}
+
+/** Shows a flag as it was in a version. What versions do not keep is that of today. */
+function revisionView(row: FlagRow, { document, version: number, changed_at, changed_by }: RevisionRow) {
+  const { filters, ...fields } = parseExactJson(document) as Record<string, unknown>;
+  return {
+    ...flagView(row),
+    ...fields,
+    filters: filters as Record<string, unknown>,
+    ...{ version: number, updated_at: changed_at, last_modified_by: changed_by },
+  };
 }
 
 const past = explanation
@@ -202,8 +227,30 @@ export function flagExplanationRoutes(
       const key = { projectId: request.project.id, flagId: request.flag.id };
       // One more shows what the last one changed.
       const { count, rows } = await listRevisions(pool, key, { ...wanted, limit: wanted.limit + 1 });
-      const views = versionViews(rows, wanted.limit);
+      const isLast = wanted.offset + rows.length >= count;
+      const views = await versionViews(rows, isLast ? wanted.limit : Math.max(1, rows.length - 1));
       return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, views);
+    },
+  );
+
+  app.get(
+    `${FLAGS_PREFIX}:id/versions/:version/`,
+    {
+      config: { access: { scope: READ } },
+      preValidation: find,
+      schema: {
+        tags: TAGS,
+        summary: 'Retrieve a feature flag as it was in a version',
+        params: params.extend({ version: z.string() }),
+        response: { 200: featureFlag },
+      },
+    },
+    async (request) => {
+      const number = serialOf(request.params.version);
+      const key = { projectId: request.project.id, flagId: request.flag.id };
+      const found = number === undefined ? undefined : await findRevision(pool, key, number);
+      if (!found) throw errors.notFound();
+      return revisionView(request.flag, found);
     },
   );
 

@@ -1,17 +1,16 @@
 import { z } from 'zod';
-import { listActivity } from '../../db/activity-log.ts';
 import { deleteFlags } from '../../flags/commands/delete-many.ts';
+import { TAG_CHANGES, tagFlags } from '../../flags/commands/tag-many.ts';
 import { keysOfFlags, listFlagIds } from '../../flags/rows/flags.ts';
 import { FLAG_LIMITS } from '../../flags/rules/limits.ts';
 import { rolloutStateOf } from '../../flags/rules/rollout-state.ts';
 import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
-import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import { serialOf } from '../serial.ts';
-import { activity, activityView } from '../tenancy/activity-log.ts';
+import { addActivityOf } from '../tenancy/activity-of.ts';
 import { FLAGS_PREFIX, findsFlag } from './feature-flags.ts';
-import { choiceOf, flagChoice } from './flag-schema.ts';
+import { choiceOf, flagChoice, tagNames, tagsOf } from './flag-schema.ts';
 
 const TAGS = ['feature flags'];
 const READ = 'feature_flag:read';
@@ -80,7 +79,7 @@ export function flagListRoutes(app: App, { pool, config }: Pick<ApiDependencies,
         params,
         body: z
           .object({
-            ids: z.array(z.int()).min(1).max(FLAG_LIMITS.deletedAtOnce),
+            ids: z.array(z.int()).min(1).max(FLAG_LIMITS.changedAtOnce),
             filters: z
               .strictObject(flagChoice.shape)
               .refine((choice) => Object.values(choice).some((one) => one !== undefined), {
@@ -111,8 +110,8 @@ export function flagListRoutes(app: App, { pool, config }: Pick<ApiDependencies,
     async (request) => {
       const { ids: given, filters } = request.body;
       const ids = filters ? await listFlagIds(pool, request.project.id, choiceOf(filters)) : (given ?? []);
-      if (ids.length > FLAG_LIMITS.deletedAtOnce) {
-        const most = FLAG_LIMITS.deletedAtOnce;
+      if (ids.length > FLAG_LIMITS.changedAtOnce) {
+        const most = FLAG_LIMITS.changedAtOnce;
         const message = `The filters choose ${ids.length} feature flags; at most ${most} can be deleted at once.`;
         throw errors.validation('invalid_input', message, 'filters');
       }
@@ -125,43 +124,42 @@ export function flagListRoutes(app: App, { pool, config }: Pick<ApiDependencies,
     },
   );
 
-  const querystring = pageQuery.extend({
-    page: z
-      .unknown()
-      .optional()
-      .meta({ type: 'integer', description: 'Another way to say `offset`: from 1 on.' }),
-  });
-  const logs = [
-    { path: 'activity/', summary: 'List what was done to feature flags, newest first', ofOne: false },
-    { path: ':id/activity/', summary: 'List what was done to a feature flag, newest first', ofOne: true },
-  ];
-  const find = findsFlag(pool);
-  for (const { path, summary, ofOne } of logs) {
-    app.get(
-      `${FLAGS_PREFIX}${path}`,
-      {
-        config: { access: { scope: 'activity_log:read' } },
-        ...(ofOne ? { preValidation: find } : {}),
-        schema: {
-          tags: TAGS,
-          summary,
-          params: ofOne ? params.extend({ id: z.string() }) : params,
-          querystring,
-          response: { 200: page(activity).extend({ total_count: z.int() }) },
+  app.post(
+    `${FLAGS_PREFIX}bulk_update_tags/`,
+    {
+      config: { access: { scope: 'feature_flag:write' } },
+      schema: {
+        tags: TAGS,
+        summary: 'Change the tags of feature flags',
+        params,
+        body: z.object({
+          ids: z.array(z.int()).min(1).max(FLAG_LIMITS.changedAtOnce),
+          action: z.enum(TAG_CHANGES).meta({ description: '`set` replaces all tags of each flag.' }),
+          tags: tagNames,
+        }),
+        response: {
+          200: z.object({
+            updated: z.array(z.object({ id: z.int(), tags: z.array(z.string()) })),
+            skipped: z.array(z.object({ id: z.int(), reason: z.string() })),
+          }),
         },
       },
-      async (request) => {
-        const asked = pageOf(request.query);
-        const number = serialOf(String((request.query as { page?: unknown }).page ?? ''));
-        const wanted = number === undefined ? asked : { ...asked, offset: (number - 1) * asked.limit };
-        const { count, rows } = await listActivity(
-          pool,
-          { projectId: request.project.id },
-          { ...wanted, scope: 'FeatureFlag', itemId: ofOne ? String(request.flag.id) : undefined },
-        );
-        const answer = paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(activityView));
-        return { ...answer, total_count: count };
-      },
-    );
-  }
+    },
+    async (request) => {
+      const { ids, action, tags } = request.body;
+      const change = { ids, change: action, tags: tagsOf(tags) };
+      return tagFlags({ pool }, actorOf(request), request.project.id, change);
+    },
+  );
+
+  addActivityOf(
+    app,
+    { pool, config },
+    {
+      ...{ prefix: FLAGS_PREFIX, scope: 'FeatureFlag', tag: TAGS[0] as string },
+      ...{ one: 'a feature flag', many: 'feature flags' },
+      find: findsFlag(pool),
+      idOf: (request) => request.flag.id,
+    },
+  );
 }

@@ -81,6 +81,13 @@ export function flagView(row: FlagRow): z.output<typeof featureFlag> {
 const ignored = z.unknown().meta({ description: 'Is ignored.', writeOnly: true });
 const names = (most: number) => z.array(z.string().trim().min(1).max(FLAG_LIMITS.tagCharacters)).max(most);
 
+export const tagNames = names(FLAG_LIMITS.tags);
+
+/** Tags as they are stored: in small letters, each once. */
+export const tagsOf = (tags: readonly string[]): string[] => [
+  ...new Set(tags.map((tag) => tag.toLowerCase())),
+];
+
 /** The body of a new flag and of a change. All fields may be left out of a change. */
 export const flagInput = z
   .object({
@@ -100,7 +107,7 @@ export const flagInput = z
     evaluation_runtime: z.enum(RUNTIMES).nullable(),
     bucketing_identifier: z.enum(BUCKETING).nullable(),
     evaluation_contexts: names(FLAG_LIMITS.contexts),
-    tags: names(FLAG_LIMITS.tags),
+    tags: tagNames,
     has_encrypted_payloads: z.boolean().nullable().meta({
       description:
         'Payloads of a flag for remote configuration are stored encrypted. Everybody reads a mark in their place, and `remote_config/` tells them. A mark that is sent back keeps the payload.',
@@ -140,7 +147,7 @@ export function changeOf(body: z.output<typeof flagInput>): FlagChange {
     has_encrypted_payloads: set(encrypts, false),
     evaluation_runtime: set(runtime, 'all'),
     bucketing_identifier: set(bucketing, 'distinct_id'),
-    tags: tags && [...new Set(tags.map((tag) => tag.toLowerCase()))],
+    tags: tags && tagsOf(tags),
   };
 }
 

@@ -16,7 +16,6 @@ export interface FlagBody {
 type Fields = Record<string, unknown>;
 
 const LONGEST_ID = 200;
-const RUNTIMES = new Set(['all', 'client', 'server']);
 
 const wrong = (field: string, wanted: string) =>
   new FlagBodyError(
@@ -64,6 +63,20 @@ function textsIn(value: unknown, field: string): string[] | undefined {
   throw wrong(field, 'a list of strings');
 }
 
+/** Where the client says that it runs. What it calls otherwise than we do counts as everywhere. */
+function runtimeIn(value: unknown): FlagBody['runtime'] {
+  const runtime = plainTextIn(value, 'evaluation_runtime')?.toLowerCase();
+  return runtime === undefined || runtime === 'client' || runtime === 'server' ? runtime : 'all';
+}
+
+/** The device of a client. An empty id is none. */
+function deviceIn(body: Fields, personProperties: Fields): string {
+  const own = textIn(given(body, '$device_id', 'device_id'), 'device_id');
+  if (own) return own;
+  const stated = Object.hasOwn(personProperties, '$device_id') ? personProperties.$device_id : undefined;
+  return typeof stated === 'string' ? stated : '';
+}
+
 /** Cuts an id by characters, not by halves of surrogate pairs. */
 function cut(id: string): string {
   // Capture stores ids so, because Postgres has no such character.
@@ -96,24 +109,17 @@ export function readFlagBody(body: unknown): FlagBody {
   if (!isRecord(body)) throw wrong('the body', 'an object');
   const personProperties = recordIn(given(body, 'person_properties', '$properties'), 'person_properties');
   const distinctId = textIn(given(body, 'distinct_id', '$distinct_id'), 'distinct_id');
-  const runtime = plainTextIn(given(body, 'evaluation_runtime'), 'evaluation_runtime');
-  if (runtime !== undefined && !RUNTIMES.has(runtime)) {
-    throw wrong('evaluation_runtime', 'all, client or server');
-  }
-  const ownDevice = Object.hasOwn(personProperties, '$device_id') ? personProperties.$device_id : undefined;
   return {
     token: plainTextIn(given(body, 'token', 'api_key', '$token'), 'token'),
     distinctId: distinctId === undefined ? undefined : cut(distinctId),
     disableFlags: flagIn(given(body, 'disable_flags'), 'disable_flags'),
     geoipDisable: flagIn(given(body, 'geoip_disable'), 'geoip_disable'),
-    runtime: runtime as FlagBody['runtime'],
+    runtime: runtimeIn(given(body, 'evaluation_runtime')),
     request: {
       anonDistinctId: cut(
         textIn(given(body, '$anon_distinct_id', 'anon_distinct_id'), '$anon_distinct_id') ?? '',
       ),
-      deviceId:
-        textIn(given(body, '$device_id', 'device_id'), 'device_id') ??
-        (typeof ownDevice === 'string' ? ownDevice : ''),
+      deviceId: deviceIn(body, personProperties),
       groups: groupsIn(given(body, 'groups', '$groups')),
       personProperties,
       groupProperties: groupPropertiesIn(given(body, 'group_properties', '$group_properties')),

@@ -23,6 +23,8 @@ const HEADERS: Readonly<Record<string, NamedBy>> = {
 const ORDER: readonly NamedBy[] = ['person_id', 'distinct_id', 'email'];
 const SEPARATORS = [',', ';', '\t'];
 
+const MOST_COLUMNS = 1_000;
+
 const wrong = (message: string) => refuse.invalid('csv', message);
 const headerOf = (cell: string): NamedBy | undefined => {
   const name = cell
@@ -36,6 +38,7 @@ const headerOf = (cell: string): NamedBy | undefined => {
 function rowAt(text: string, start: number, separator: string): { cells: string[]; next: number } {
   const cells: string[] = [];
   let at = start;
+  let line = endOfLine(text, start);
   for (;;) {
     let cell: string;
     if (text[at] === '"') {
@@ -49,13 +52,20 @@ function rowAt(text: string, start: number, separator: string): { cells: string[
       cell = text.slice(at + 1, end).replaceAll('""', '"');
       at = end + 1;
     } else cell = '';
-    let end = at;
-    while (end < text.length && text[end] !== '\n' && text[end] !== separator) end += 1;
+    if (line < at) line = endOfLine(text, at);
+    const separated = text.slice(at, line).indexOf(separator);
+    const end = separated < 0 ? line : at + separated;
     cells.push(cell + text.slice(at, end).replace(/\r$/, ''));
-    if (text[end] !== separator) return { cells, next: end + 1 };
+    if (cells.length > MOST_COLUMNS) throw wrong(`The file has more than ${MOST_COLUMNS} columns.`);
+    if (separated < 0) return { cells, next: end + 1 };
     at = end + 1;
   }
 }
+
+const endOfLine = (text: string, from: number): number => {
+  const end = text.indexOf('\n', from);
+  return end < 0 ? text.length : end;
+};
 
 /** The separator that is in the first line most often. */
 function separatorOf(text: string): string {
@@ -64,8 +74,18 @@ function separatorOf(text: string): string {
   return SEPARATORS[counts.indexOf(Math.max(...counts))] as string;
 }
 
-/** Reads a file. With a single column, a header is not needed, and the values are distinct ids. */
-export function readUpload(file: string, mostNames: number): Upload {
+/** How many rows are read in one go. */
+const ROWS_AT_ONCE = 500;
+
+/**
+ * Reads a file. With a single column, a header is not needed, and the values are distinct ids. A long file is read in pieces;
+ * `rest` is asked after each of them, and waited for if it answers.
+ */
+export async function readUpload(
+  file: string,
+  mostNames: number,
+  rest: () => Promise<void> | undefined = () => undefined,
+): Promise<Upload> {
   const text = file.replace(/^\uFEFF/, '');
   const separator = separatorOf(text);
   const first = rowAt(text, 0, separator);
@@ -78,9 +98,12 @@ export function readUpload(file: string, mostNames: number): Upload {
   }
   const column = by === undefined ? 0 : headers.indexOf(by);
   const names = new Set<string>();
+  let rows = 0;
   for (let at = by === undefined ? 0 : first.next; at < text.length; ) {
     const { cells, next } = rowAt(text, at, separator);
     at = next;
+    rows += 1;
+    if (rows % ROWS_AT_ONCE === 0) await rest();
     const name = (cells[column] ?? '').trim();
     if (name === '') continue;
     names.add(name);

@@ -4,11 +4,10 @@ import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { changes } from '../../tenancy/audit.ts';
 import { isRecord } from '../engine/definition.ts';
-import { featureOfFlag } from '../rows/early-access.ts';
+import { featuresOfFlags } from '../rows/early-access.ts';
 import {
   type FlagFields,
   type FlagKey,
-  type FlagLink,
   type FlagRow,
   findFlag,
   findFlagVersion,
@@ -18,14 +17,15 @@ import {
   sizeOfFlags,
   updateFlag,
 } from '../rows/flags.ts';
-import { cancelRolloutOf } from '../rows/rollouts.ts';
+import { cancelRolloutsOf } from '../rows/rollouts.ts';
 import { FLAG_LIMITS } from '../rules/limits.ts';
 import { ENDINGS } from '../rules/rollouts.ts';
 import { auditFlag, loggedFlag } from './audit.ts';
-import { checkAsks, checkCohorts, checkDependents, checkRoom } from './check.ts';
+import { checkAsks, checkCohorts, checkDeletion, checkDependents, checkRoom } from './check.ts';
 import { archivedIsActive, taken } from './create.ts';
 import type { FlagChangeDependencies, FlagCommandDependencies, FlagInput } from './dependencies.ts';
 import { type PreparedFlag, prepareFlag } from './prepare.ts';
+import { inFlagTurn } from './turns.ts';
 
 /** A change also says what the user saw. */
 export interface FlagChange extends FlagInput {
@@ -103,13 +103,13 @@ export async function changeFlag(
   change: FlagChange,
 ): Promise<FlagRow> {
   const { replacesFilters = false } = change;
-  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+  const tryOnce = async (): Promise<FlagRow | undefined> => {
     const before = await findFlagVersion(deps.pool, key);
     const returns = before?.row.deleted === true && change.deleted === false;
     if (!before || (before.row.deleted && !returns)) throw refuse.absent();
     checkConflict(before.row, change);
     const prepared = prepareFlag(deps, before.row, wanted(change), { replacesFilters });
-    const after = await transaction(deps.pool, async (client) => {
+    return transaction(deps.pool, async (client) => {
       await lockFlags(client, key.projectId);
       const current = await findFlagVersion(client, key);
       if (!current) throw refuse.absent();
@@ -117,6 +117,9 @@ export async function changeFlag(
         ? store(client, deps, actor, current.row, prepared, { key: change.key })
         : undefined;
     });
+  };
+  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+    const after = await inFlagTurn(deps.pool, key.projectId, tryOnce);
     if (after) return after;
   }
   throw refuse.contested('Others are changing this feature flag at the same time. Try again.', RETRY_SECONDS);
@@ -166,7 +169,7 @@ async function store(
   const key = { projectId, flagId: id };
   const after = await updateFlag(client, key, fields, actor.kind === 'user' ? actor.userId : null);
   if (!after) throw refuse.absent();
-  if (after.deleted) await cancelRolloutOf(client, key, ENDINGS.deleted);
+  if (after.deleted) await cancelRolloutsOf(client, projectId, [id], ENDINGS.deleted);
   await auditFlag(client, actor, after, after.deleted ? 'deleted' : 'updated', {
     name: after.key,
     ...changes(loggedFlag(before), loggedFlag(after)),
@@ -174,19 +177,6 @@ async function store(
     ...about,
   });
   return after;
-}
-
-/** Refuses to delete what something else needs. */
-export async function checkDeletion(
-  client: Transaction,
-  { id, project_id: projectId }: FlagRow,
-  links: readonly FlagLink[],
-): Promise<void> {
-  checkDependents(id, links, 'delete');
-  const feature = await featureOfFlag(client, { projectId, flagId: id });
-  if (feature === undefined) return;
-  const message = `Cannot delete a feature flag that is linked to an early access feature: ${feature}. Delete the feature first.`;
-  throw refuse.invalid('deleted', message);
 }
 
 /** Whether some condition of filters is about groups. */
@@ -208,11 +198,12 @@ async function checkStates(
       : archivedIsActive();
   }
   const links = await listLinks(client, before.project_id);
-  if (fields.deleted) return checkDeletion(client, before, links);
+  const feature = async () => (await featuresOfFlags(client, before.project_id, [before.id])).get(before.id);
+  if (fields.deleted) return checkDeletion(before.id, links, await feature());
   if (fields.filters !== before.filters && usesGroups(fields.filters)) {
-    const feature = await featureOfFlag(client, { projectId: before.project_id, flagId: before.id });
-    if (feature !== undefined) {
-      const message = `The early access feature ${feature} has this flag, so no condition can be about groups: persons enrol.`;
+    const named = await feature();
+    if (named !== undefined) {
+      const message = `The early access feature ${named} has this flag, so no condition can be about groups: persons enrol.`;
       throw refuse.invalid('filters', message);
     }
   }

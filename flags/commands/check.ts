@@ -112,3 +112,11 @@ export function checkDependents(
     `Cannot ${doing} this feature flag because other flags depend on it: ${nameFlags(counting)}`,
   );
 }
+
+/** Refuses to delete what something else needs: flags that ask about it, or the early access feature that it belongs to. */
+export function checkDeletion(id: number, links: readonly FlagLink[], feature: string | undefined): void {
+  checkDependents(id, links, 'delete');
+  if (feature === undefined) return;
+  const message = `Cannot delete a feature flag that is linked to an early access feature: ${feature}. Delete the feature first.`;
+  throw refuse.invalid('deleted', message);
+}

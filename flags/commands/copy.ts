@@ -4,7 +4,7 @@ import type { Actor } from '../../tenancy/actor.ts';
 import { parseExactJson } from '../../values/exact-json.ts';
 import { isRecord } from '../engine/definition.ts';
 import { openPayloads } from '../reads/payloads.ts';
-import { type FlagRow, findFlagByKey, keysOfFlags } from '../rows/flags.ts';
+import { type FlagRow, findFlagByKey, idsOfFlags, keysOfFlags } from '../rows/flags.ts';
 import { changeFlag } from './change.ts';
 import { createFlag } from './create.ts';
 import type { FlagCommandDependencies, FlagInput } from './dependencies.ts';
@@ -83,18 +83,18 @@ async function groupsOf({ pool }: CopyDependencies, from: number, to: number, us
 
 async function flagsOf({ pool }: CopyDependencies, from: number, to: number, asks: readonly number[]) {
   const keys = await keysOfFlags(pool, from, asks);
-  const same = await Promise.all(
-    asks.map(async (id) => {
+  const there = await idsOfFlags(pool, to, [...keys.values()]);
+  return new Map(
+    asks.map((id) => {
       const key = keys.get(id);
-      const found = key === undefined ? undefined : await findFlagByKey(pool, to, key);
-      if (found) return [id, found.id] as const;
+      const found = key === undefined ? undefined : there.get(key);
+      if (found !== undefined) return [id, found] as const;
       throw refuse.invalid(
         'filters',
         `The flag depends on the flag "${key ?? id}", which the project does not have. Copy that one first.`,
       );
     }),
   );
-  return new Map(same);
 }
 
 /** Finds what filters name in another project. Cohorts that are missing there are created. */

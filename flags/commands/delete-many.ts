@@ -1,14 +1,15 @@
-import { transaction } from '../../db/pool.ts';
 import { Refusal } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
-import { changes } from '../../tenancy/audit.ts';
-import { type FlagRow, findFlag, listLinks, lockFlags, updateFlag } from '../rows/flags.ts';
-import { cancelRolloutOf } from '../rows/rollouts.ts';
-import { askersFirst } from '../rules/links.ts';
+import { featuresOfFlags } from '../rows/early-access.ts';
+import { type FlagLink, type FlagRow, listLinks, lockFlags } from '../rows/flags.ts';
+import { markDeleted } from '../rows/many-flags.ts';
+import { cancelRolloutsOf } from '../rows/rollouts.ts';
+import { askersFirst, askersOf } from '../rules/links.ts';
 import { ENDINGS } from '../rules/rollouts.ts';
-import { auditFlag, loggedFlag } from './audit.ts';
-import { checkDeletion } from './change.ts';
+import { auditFlags } from './audit.ts';
+import { checkDeletion } from './check.ts';
 import type { FlagCommandDependencies } from './dependencies.ts';
+import { flagTransaction } from './turns.ts';
 
 export interface ManyDeleted {
   deleted: FlagRow[];
@@ -17,7 +18,7 @@ export interface ManyDeleted {
 
 /**
  * Deletes flags of a project, each by itself: what cannot be deleted stays, and the answer says why. Flags that ask about
- * each other go together.
+ * each other go together. However many they are, the lock is held for a few statements.
  */
 export function deleteFlags(
   { pool }: Pick<FlagCommandDependencies, 'pool'>,
@@ -25,36 +26,49 @@ export function deleteFlags(
   projectId: number,
   ids: readonly number[],
 ): Promise<ManyDeleted> {
-  return transaction(pool, async (client) => {
+  return flagTransaction(pool, projectId, async (client) => {
     await lockFlags(client, projectId);
-    let links = await listLinks(client, projectId);
-    const deleted: FlagRow[] = [];
-    const refused: ManyDeleted['refused'] = [];
-    // A flag can go when those that ask about it are gone. So each is looked at once, however long their chains are.
-    for (const id of askersFirst(new Set(ids), new Map(links.map((one) => [one.id, one])))) {
-      const key = { projectId, flagId: id };
-      const before = await findFlag(client, key);
-      if (!before || before.deleted) {
-        refused.push({ id, key: null, reason: 'Flag not found' });
-        continue;
-      }
-      try {
-        await checkDeletion(client, before, links);
-      } catch (error) {
-        if (!(error instanceof Refusal)) throw error;
-        refused.push({ id, key: before.key, reason: error.message });
-        continue;
-      }
-      const userId = actor.kind === 'user' ? actor.userId : null;
-      const after = (await updateFlag(client, key, { deleted: true }, userId)) as FlagRow;
-      await cancelRolloutOf(client, key, ENDINGS.deleted);
-      await auditFlag(client, actor, after, 'deleted', {
-        name: after.key,
-        ...changes(loggedFlag(before), loggedFlag(after)),
-      });
-      links = links.filter((one) => one.id !== id);
-      deleted.push(after);
-    }
+    const links = new Map((await listLinks(client, projectId)).map((one) => [one.id, one]));
+    const features = await featuresOfFlags(client, projectId, ids);
+    const { going, refused } = chosen(ids, links, features);
+    const rows = await markDeleted(client, projectId, going, actor.kind === 'user' ? actor.userId : null);
+    await cancelRolloutsOf(client, projectId, going, ENDINGS.deleted);
+    const byId = new Map(rows.map((row) => [row.id, row]));
+    const deleted = going.flatMap((id) => byId.get(id) ?? []);
+    const detail = { changes: [{ field: 'deleted', before: false, after: true }] };
+    await auditFlags(
+      client,
+      actor,
+      deleted.map((row) => ({ row, activity: 'deleted', detail: { name: row.key, ...detail } })),
+    );
     return { deleted, refused };
   });
+}
+
+/** Says which flags can go, askers first, and why others cannot. */
+function chosen(
+  ids: readonly number[],
+  links: ReadonlyMap<number, FlagLink>,
+  features: ReadonlyMap<number, string>,
+): { going: number[]; refused: ManyDeleted['refused'] } {
+  const going = new Set<number>();
+  const refused: ManyDeleted['refused'] = [];
+  const askers = askersOf(links.values());
+  // A flag can go when those that ask about it are gone. So each is looked at once, however long their chains are.
+  for (const id of askersFirst(new Set(ids), links)) {
+    const link = links.get(id);
+    if (!link) {
+      refused.push({ id, key: null, reason: 'Flag not found' });
+      continue;
+    }
+    try {
+      const left = (askers.get(id) ?? []).filter((one) => !going.has(one.id));
+      checkDeletion(id, left, features.get(id));
+      going.add(id);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      refused.push({ id, key: link.key, reason: error.message });
+    }
+  }
+  return { going: [...going], refused };
 }

@@ -1,10 +1,10 @@
-import { transaction } from '../../db/pool.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { isRecord, own } from '../engine/definition.ts';
 import { deleteOverride, type FlagRow, lockFlags, putOverride } from '../rows/flags.ts';
 import { auditFlag } from './audit.ts';
 import type { FlagCommandDependencies } from './dependencies.ts';
+import { flagTransaction } from './turns.ts';
 
 /** Definitions carry all of them, so there cannot be many. */
 export const MOST_OVERRIDES = 1_000;
@@ -22,7 +22,7 @@ export async function overrideFlag(
     const choices = known.length > 0 ? `its variants are ${known.join(', ')}` : 'it has no variants';
     throw refuse.invalid('value', `The flag has no variant "${value.slice(0, 60)}": ${choices}.`);
   }
-  await transaction(deps.pool, async (client) => {
+  await flagTransaction(deps.pool, flag.project_id, async (client) => {
     const key = { projectId: flag.project_id, flagId: flag.id };
     await lockFlags(client, flag.project_id);
     if (value === undefined) {

@@ -8,6 +8,7 @@ import { endRollout, insertRollout, pauseRollout, type RolloutRow, resumeRollout
 import { ENDINGS, percentageIn, ROLLOUT_LIMITS, withoutPercentage } from '../rules/rollouts.ts';
 import { auditFlag } from './audit.ts';
 import { type PlanCommandDependencies, tellOfPlan } from './tell.ts';
+import { flagTransaction } from './turns.ts';
 
 export interface RolloutInput {
   conditionIndex: number;
@@ -56,7 +57,7 @@ export async function startRollout(
 ): Promise<RolloutRow> {
   const span = spanOf(input);
   const { conditionIndex, to, steps } = input;
-  const made = await transaction(deps.pool, async (client) => {
+  const made = await flagTransaction(deps.pool, key.projectId, async (client) => {
     await lockFlags(client, key.projectId);
     const flag = await findFlag(client, key);
     if (!flag || flag.deleted) throw refuse.absent();

@@ -18,6 +18,7 @@ import { checkFilters } from '../validation/filters.ts';
 import { auditFlag } from './audit.ts';
 import { checkCohorts } from './check.ts';
 import { type PlanCommandDependencies, tellOfPlan } from './tell.ts';
+import { flagTransaction } from './turns.ts';
 
 export interface ScheduledChangeInput {
   payload: ChangePayload;
@@ -68,7 +69,7 @@ export async function scheduleChange(
   { payload, scheduledAt }: ScheduledChangeInput,
 ): Promise<ScheduledChangeRow> {
   checkTime(scheduledAt);
-  const made = await transaction(deps.pool, async (client) => {
+  const made = await flagTransaction(deps.pool, projectId, async (client) => {
     await lockFlags(client, projectId);
     const flag = flagId === undefined ? undefined : await findFlag(client, { projectId, flagId });
     if (!flag || flag.deleted)
@@ -100,7 +101,7 @@ export async function rescheduleChange(
 ): Promise<ScheduledChangeRow> {
   if (scheduledAt !== undefined) checkTime(scheduledAt);
   const { project_id: projectId, id: changeId, flag_id: flagId } = row;
-  const changed = await transaction(deps.pool, async (client) => {
+  const changed = await flagTransaction(deps.pool, projectId, async (client) => {
     await lockFlags(client, projectId);
     const flag = await findFlag(client, { projectId, flagId });
     if (!flag || flag.deleted) throw refuse.invalid('record_id', 'The flag was deleted.');

@@ -115,16 +115,17 @@ export async function hasEarlyAccess(
   return rows.length > 0;
 }
 
-/** The name of the feature that a flag belongs to. */
-export async function featureOfFlag(
+/** The names of the features that flags belong to, by their ids. */
+export async function featuresOfFlags(
   queryable: Queryable,
-  { projectId, flagId }: { projectId: number; flagId: number },
-): Promise<string | undefined> {
+  projectId: number,
+  flagIds: readonly number[],
+): Promise<Map<number, string>> {
   const { rows } = await queryable.query(
-    'select name from early_access_features where project_id = $1 and flag_id = $2',
-    [projectId, flagId],
+    'select flag_id, name from early_access_features where project_id = $1 and flag_id = any($2::int[])',
+    [projectId, flagIds],
   );
-  return rows[0]?.name;
+  return new Map(rows.map((row) => [row.flag_id, row.name]));
 }
 
 /** Notifies of projects whose features or surveys have changed. */

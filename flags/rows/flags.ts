@@ -54,7 +54,8 @@ export interface FlagKey {
   flagId: number;
 }
 
-const COLUMNS = `f.project_id, f.id, f.key, f.name, f.filters::text as filters, f.active, f.archived, f.deleted,
+/** What is read of a flag `f`. */
+export const FLAG_COLUMNS = `f.project_id, f.id, f.key, f.name, f.filters::text as filters, f.active, f.archived, f.deleted,
   f.ensure_experience_continuity, f.is_remote_configuration, f.has_encrypted_payloads, f.sealed_payloads,
   f.evaluation_runtime, f.bucketing_identifier, f.evaluation_contexts, f.tags, f.version, f.created_at, f.updated_at,
   f.asks, f.asks_cohorts, f.for_everybody, f.last_called_at,
@@ -69,7 +70,7 @@ export async function insertFlag(
     `with f as (
        insert into feature_flags (${columns.join(', ')}, last_modified_by)
        values (${columns.map((_, index) => `$${index + 1}`).join(', ')}, $2) returning *)
-     select ${COLUMNS} from f`,
+     select ${FLAG_COLUMNS} from f`,
     columns.map((column) => row[column]),
   );
   return rows[0];
@@ -89,7 +90,7 @@ export async function updateFlag(
        update feature_flags set ${assignments.join('')}version = version + 1, last_modified_by = $3,
          updated_at = clock_timestamp()
        where project_id = $1 and id = $2 returning *)
-     select ${COLUMNS} from f`,
+     select ${FLAG_COLUMNS} from f`,
     [projectId, flagId, userId, ...given.map((column) => patch[column])],
   );
   return rows[0];
@@ -101,7 +102,7 @@ export async function findFlagVersion(
   { projectId, flagId }: FlagKey,
 ): Promise<{ row: FlagRow; version: string } | undefined> {
   const { rows } = await queryable.query(
-    `select ${COLUMNS}, f.xmin::text as row_version from feature_flags f where f.project_id = $1 and f.id = $2`,
+    `select ${FLAG_COLUMNS}, f.xmin::text as row_version from feature_flags f where f.project_id = $1 and f.id = $2`,
     [projectId, flagId],
   );
   if (!rows[0]) return undefined;
@@ -234,7 +235,7 @@ export async function listFlags(
          sum(f.filter_bytes) over (${order} rows unbounded preceding) as bytes
        from (select f.* from feature_flags f where ${where} ${order}
          limit $${values.push(limit)} offset $${values.push(offset)}) f)
-     select ${COLUMNS} from fitting n join feature_flags f on f.project_id = $1 and f.id = n.id
+     select ${FLAG_COLUMNS} from fitting n join feature_flags f on f.project_id = $1 and f.id = n.id
      where ${fits('n')} order by n.number`,
     values,
   );
@@ -269,6 +270,19 @@ export async function keysOfFlags(
   return new Map(rows.map((row) => [row.id, row.key]));
 }
 
+/** Finds the ids of flags that are not deleted, by their keys. */
+export async function idsOfFlags(
+  queryable: Queryable,
+  projectId: number,
+  keys: readonly string[],
+): Promise<Map<string, number>> {
+  const { rows } = await queryable.query(
+    'select id, key from feature_flags where project_id = $1 and key = any($2::text[]) and not deleted',
+    [projectId, keys],
+  );
+  return new Map(rows.map((row) => [row.key, row.id]));
+}
+
 /** Finds a flag that is not deleted by its key. */
 export async function findFlagByKey(
   queryable: Queryable,
@@ -276,7 +290,7 @@ export async function findFlagByKey(
   key: string,
 ): Promise<FlagRow | undefined> {
   const { rows } = await queryable.query(
-    `select ${COLUMNS} from feature_flags f where f.project_id = $1 and f.key = $2 and not f.deleted`,
+    `select ${FLAG_COLUMNS} from feature_flags f where f.project_id = $1 and f.key = $2 and not f.deleted`,
     [projectId, key],
   );
   return rows[0];

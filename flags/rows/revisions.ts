@@ -1,4 +1,5 @@
 import type { Queryable } from '../../db/pool.ts';
+import { fits } from '../../db/reading.ts';
 import { type ShownUser, shownUser } from '../../db/users.ts';
 import type { FlagKey } from './flags.ts';
 
@@ -12,7 +13,7 @@ export interface RevisionRow {
 
 const COLUMNS = `r.version, r.changed_at, ${shownUser('r.changed_by')} as changed_by, r.document::text as document`;
 
-/** Lists the versions of a flag, newest first. */
+/** Lists the versions of a flag, newest first. Where they are large, there are fewer than `limit`. */
 export async function listRevisions(
   queryable: Queryable,
   { projectId, flagId }: FlagKey,
@@ -23,8 +24,12 @@ export async function listRevisions(
     [projectId, flagId],
   );
   const { rows } = await queryable.query(
-    `select ${COLUMNS} from feature_flag_revisions r where r.project_id = $1 and r.flag_id = $2
-     order by r.version desc limit $3 offset $4`,
+    `select ${COLUMNS} from (
+       select *, row_number() over (order by version desc) as number,
+         sum(octet_length(document::text)) over (order by version desc rows unbounded preceding) as bytes
+       from (select * from feature_flag_revisions where project_id = $1 and flag_id = $2
+         order by version desc limit $3 offset $4) as shown) as r
+     where ${fits('r')} order by r.version desc`,
     [projectId, flagId, limit, offset],
   );
   return { count: counted.rows[0].count, rows };

@@ -206,16 +206,17 @@ export async function neglectedRollouts(
   return rows;
 }
 
-/** Cancels the rollout of a flag that is deleted. Maintenance tells its workflow. */
-export async function cancelRolloutOf(
+/** Cancels the rollouts of flags that are deleted. Maintenance tells its workflow. */
+export async function cancelRolloutsOf(
   queryable: Queryable,
-  { projectId, flagId }: { projectId: number; flagId: number },
+  projectId: number,
+  flagIds: readonly number[],
   reason: string,
 ): Promise<void> {
   await queryable.query(
     `update feature_flag_rollouts set status = 'cancelled', reason = $3, due_at = null, paused_at = null,
        is_told = false, finished_at = clock_timestamp(), updated_at = clock_timestamp()
-     where project_id = $1 and flag_id = $2 and status in ('running', 'paused')`,
-    [projectId, flagId, reason],
+     where project_id = $1 and flag_id = any($2::int[]) and status in ('running', 'paused')`,
+    [projectId, flagIds, reason],
   );
 }

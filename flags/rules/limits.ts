@@ -12,8 +12,8 @@ export const FLAG_LIMITS = {
   tagCharacters: 255,
   /** Contexts of a flag. */
   contexts: 100,
-  /** Flags that one request deletes. */
-  deletedAtOnce: 1_000,
+  /** Flags that one request deletes, or gives other tags. */
+  changedAtOnce: 1_000,
   /** Scheduled changes of a project that are still to come. */
   plannedChanges: 1_000,
   /** Early access features of a project, and bytes of the payload of one as JSON. */

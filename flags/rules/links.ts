@@ -35,6 +35,19 @@ function pathTo(
   return [keyOf(id), ...path];
 }
 
+/** Lists for each flag those that ask about it. */
+export function askersOf<T extends Link>(links: Iterable<T>): Map<number, T[]> {
+  const askers = new Map<number, T[]>();
+  for (const link of links) {
+    for (const id of link.asks) {
+      const known = askers.get(id);
+      if (known) known.push(link);
+      else askers.set(id, [link]);
+    }
+  }
+  return askers;
+}
+
 /** Orders flags so that each comes after those of them that ask about it. Flags on a circle come last. */
 export function askersFirst(ids: ReadonlySet<number>, links: ReadonlyMap<number, Link>): number[] {
   const askers = new Map([...ids].map((id) => [id, 0]));

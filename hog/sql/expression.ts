@@ -184,12 +184,11 @@ function printCohort(place: Place, node: Compare): Sql {
   if (right.kind !== 'constant' || typeof right.value !== 'number' || !Number.isSafeInteger(right.value)) {
     throw fault('A cohort must be given by its number: IN COHORT 5', right.span ?? node.span);
   }
-  const members = place.printer.cohort(constantValue(place.printer, right).sql);
-  if (!members)
+  const isMember = place.printer.inCohort(person, constantValue(place.printer, right).sql);
+  if (!isMember)
     throw fault('There are no cohorts here. Write the conditions of the cohort instead', node.span);
-  return node.op === 'in cohort'
-    ? sql`((${person} in ${members}) is true)`
-    : sql`((${person} in ${members}) is not true)`;
+  // A plain `exists` becomes a join, which gives rows in another order than they were stored in.
+  return node.op === 'in cohort' ? sql`(${isMember} is true)` : sql`(${isMember} is not true)`;
 }
 
 function printBetween(place: Place, node: Between, nullIsFalse: boolean): Sql {

@@ -80,12 +80,18 @@ export class Printer {
     return sql`(select * from ${table.from} where ${table.project} = ${this.#project})`;
   }
 
-  /** Prints a subquery for the persons in a cohort of this project. Undefined: there are no cohorts here. */
-  cohort(id: Sql): Sql | undefined {
+  /**
+   * Prints whether a person is in a cohort of this project. Undefined: there are no cohorts here. Postgres looks each
+   * person up by itself, or hashes the members if there are many persons and room for all members. With `in (select …)`
+   * it would compare each person with all members where there is no room.
+   */
+  inCohort(personId: Sql, id: Sql): Sql | undefined {
     const { cohorts } = this.options.schema;
     if (!cohorts) return undefined;
     const { from, project, cohort, person } = cohorts;
-    return sql`(select ${person} from ${from} where ${project} = ${this.#project} and ${cohort} = ${id})`;
+    const t = this.name('t');
+    return sql`exists (select from ${from} as ${t} where ${t}.${project} = ${this.#project} and ${t}.${cohort} = ${id}
+      and ${t}.${person} = ${personId})`;
   }
 
   /** Runs `work`, and returns with its result what it printed. */

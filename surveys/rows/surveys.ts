@@ -217,32 +217,38 @@ export async function repeatedSurveys(
   return rows;
 }
 
-/** Lists running surveys that end when they have enough answers. */
-export async function limitedSurveys(
-  queryable: Queryable,
-  limit: number,
-): Promise<{ project_id: number; id: string; start_date: string; responses_limit: number }[]> {
+/** Running surveys that end when they have enough answers. */
+const IS_LIMITED =
+  'responses_limit is not null and start_date is not null and end_date is null and not archived';
+
+/** Lists the projects with surveys that end after some number of answers. */
+export async function projectsWithLimits(queryable: Queryable): Promise<number[]> {
   const { rows } = await queryable.query(
-    `select project_id, id, start_date, responses_limit from surveys
-     where responses_limit is not null and start_date is not null and end_date is null and not archived
-     order by project_id, id limit $1`,
-    [limit],
+    `select distinct project_id from surveys where ${IS_LIMITED} order by project_id`,
   );
-  return rows;
+  return rows.map((row) => row.project_id);
 }
 
-/** Whether a survey has been answered to the end so often since it began. */
-export async function hasResponses(
+/**
+ * Finds the surveys of a project that have been answered to the end as often as they want since they began. The events of
+ * the project are read once, however many surveys there are.
+ */
+export async function fullSurveys(
   queryable: Queryable,
-  survey: { project_id: number; id: string; start_date: string; responses_limit: number },
-): Promise<boolean> {
+  projectId: number,
+): Promise<{ id: string; responses_limit: number }[]> {
   const { rows } = await queryable.query(
-    `select from events where project_id = $1 and timestamp >= $2 and event = 'survey sent'
-       and properties->>'$survey_id' = $3 and coalesce(properties->>'$survey_completed', 'true') <> 'false'
-     offset $4 limit 1`,
-    [survey.project_id, survey.start_date, survey.id, survey.responses_limit - 1],
+    `with limited as materialized (
+       select id::text, start_date, responses_limit from surveys where project_id = $1 and ${IS_LIMITED}),
+     answers as (
+       select properties->>'$survey_id' as id, timestamp from events
+       where project_id = $1 and timestamp >= (select min(start_date) from limited) and event = 'survey sent'
+         and coalesce(properties->>'$survey_completed', 'true') <> 'false')
+     select l.id, l.responses_limit from limited l join answers a on a.id = l.id and a.timestamp >= l.start_date
+     group by l.id, l.responses_limit having count(*) >= l.responses_limit order by l.id`,
+    [projectId],
   );
-  return rows.length > 0;
+  return rows;
 }
 
 /** Ends a survey that runs. Answers whether it ran. */

@@ -2,29 +2,31 @@ import { type Pool, transaction } from '../../db/pool.ts';
 import { SYSTEM } from '../../tenancy/actor.ts';
 import { audit } from '../../tenancy/audit.ts';
 import type { Work } from '../../tenancy/product.ts';
-import { endSurvey, hasResponses, limitedSurveys } from '../rows/surveys.ts';
+import { endSurvey, fullSurveys, projectsWithLimits } from '../rows/surveys.ts';
+import { eachAlone } from './each-alone.ts';
 
-const AT_ONCE = 1_000;
-/** How long counting the answers of a survey may take, in milliseconds. */
+/** How long counting the answers of a project's surveys may take, in milliseconds. */
 const COUNTING = 20_000;
 
-/** Ends surveys that have as many answers as they want. */
-export async function endFullSurveys({ pool }: { pool: Pool }, { signal, beat }: Work): Promise<number> {
-  let ended = 0;
-  for (const survey of await limitedSurveys(pool, AT_ONCE)) {
-    signal.throwIfAborted();
-    beat();
-    ended += await transaction(pool, async (client) => {
-      await client.query(`set local statement_timeout = ${COUNTING}`);
-      if (!(await hasResponses(client, survey))) return 0;
-      const { project_id: projectId, id: surveyId } = survey;
-      if (!(await endSurvey(client, { projectId, surveyId }))) return 0;
-      await audit(client, SYSTEM, {
-        ...{ scope: 'Survey', itemId: surveyId, projectId, activity: 'updated' },
-        detail: { reason: `It has ${survey.responses_limit} answers.` },
-      });
-      return 1;
-    });
-  }
-  return ended;
+/** Ends surveys that have as many answers as they want. A project whose answers take too long to count fails alone. */
+export async function endFullSurveys(
+  { pool }: { pool: Pool },
+  work: Work,
+  { counting = COUNTING } = {},
+): Promise<number> {
+  return eachAlone(await projectsWithLimits(pool), work, (projectId) =>
+    transaction(pool, async (client) => {
+      await client.query(`set local statement_timeout = ${counting}`);
+      let ended = 0;
+      for (const { id: surveyId, responses_limit: limit } of await fullSurveys(client, projectId)) {
+        if (!(await endSurvey(client, { projectId, surveyId }))) continue;
+        await audit(client, SYSTEM, {
+          ...{ scope: 'Survey', itemId: surveyId, projectId, activity: 'updated' },
+          detail: { reason: `It has ${limit} answers.` },
+        });
+        ended += 1;
+      }
+      return ended;
+    }),
+  );
 }

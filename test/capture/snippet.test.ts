@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs';
-import type { ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { BROWSER_SCRIPTS } from '../../api/browser-scripts.ts';
-import { apiForFile } from '../support/api.ts';
+import { apiForFile, listenForFile } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 import { browse } from './chromium.ts';
 import { CLIENTS, findChromium } from './client-programs.ts';
@@ -14,14 +13,7 @@ const api = apiForFile();
 const require = createRequire(import.meta.url);
 const folder = path.dirname(require.resolve('posthog-js/package.json'));
 const { version } = require('posthog-js/package.json') as { version: string };
-const answers: string[] = [];
-let host: string;
-beforeAll(async () => {
-  host = await api.app.listen({ port: 0, host: '127.0.0.1' });
-  api.app.server.on('request', ({ method, url = '' }, response: ServerResponse) => {
-    response.on('finish', () => answers.push(`${method} ${url.split('?')[0]} ${response.statusCode}`));
-  });
-});
+const clients = listenForFile(api);
 
 const get = (url: string, headers: Record<string, string> = {}) => api.app.inject({ url, headers });
 
@@ -60,10 +52,10 @@ describe('the files of posthog-js', () => {
     expect([part.statusCode, part.headers.location, part.body]).toEqual([307, '../surveys.js', '']);
     expect((await get('/static/1.449.2/array.js')).statusCode).toBe(404);
     expect((await get('/static/1.449.2/recorder.js')).statusCode).toBe(404);
-    const followed = await fetch(`${host}/static/1.449.2/surveys.js`, {
+    const followed = await fetch(`${clients.host}/static/1.449.2/surveys.js`, {
       headers: { origin: 'https://shop.example' },
     });
-    expect([followed.url, followed.status]).toEqual([`${host}/static/surveys.js`, 200]);
+    expect([followed.url, followed.status]).toEqual([`${clients.host}/static/surveys.js`, 200]);
     await followed.body?.cancel();
   });
 
@@ -113,8 +105,8 @@ if (found === undefined) process.stderr.write(`skipped: the snippet in Chromium:
         )
       ).rows.map(({ event }) => event);
     const arrived = eventually(async () => (await stored()).length === names.length);
-    answers.length = 0;
-    const use = `window.useSnippet(${JSON.stringify(host)}, ${JSON.stringify(tenant.projectToken)}, (seen) => fetch('/done', { method: 'POST', body: seen }))`;
+    clients.answers.length = 0;
+    const use = `window.useSnippet(${JSON.stringify(clients.host)}, ${JSON.stringify(tenant.projectToken)}, (seen) => fetch('/done', { method: 'POST', body: seen }))`;
     const files = {
       '/': `<!doctype html><title>Shop</title><body><script src="/page.js"></script><script>${use}</script>`,
       '/page.js': `${readFileSync(path.join(CLIENTS, 'snippet.js'), 'utf8')}; window.useSnippet = useSnippet;`,
@@ -124,14 +116,14 @@ if (found === undefined) process.stderr.write(`skipped: the snippet in Chromium:
     expect(seen).toEqual({
       ...{ version, flag: true, question: 'How do you like it?', written: [], unloaded: [] },
       loaded: expect.arrayContaining([
-        `${host}/static/array.js`,
-        `${host}/array/${tenant.projectToken}/config.js`,
-        `${host}/static/${version}/surveys.js`,
+        `${clients.host}/static/array.js`,
+        `${clients.host}/array/${tenant.projectToken}/config.js`,
+        `${clients.host}/static/${version}/surveys.js`,
       ]),
     });
     expect(await stored()).toEqual(names);
-    expect(answers.filter((one) => !/ 20[04]$/.test(one))).toEqual([]);
-    expect(answers).toContain('GET /static/array.js 200');
+    expect(clients.answers.filter((one) => !/ 20[04]$/.test(one))).toEqual([]);
+    expect(clients.answers).toContain('GET /static/array.js 200');
   },
   120_000,
 );

@@ -1,14 +1,9 @@
-import { beforeAll, describe, expect, test } from '@jest/globals';
-import { apiForFile, type Tenant } from '../support/api.ts';
+import { describe, expect, test } from '@jest/globals';
+import { apiForFile, type Tenant, tenantsForFile } from '../support/api.ts';
+import { queriesOf } from '../support/query-log.ts';
 
 const api = apiForFile();
-let anna: Tenant;
-let bert: Tenant;
-
-beforeAll(async () => {
-  anna = await api.createTenant('Anna');
-  bert = await api.createTenant('Bert');
-});
+const { anna, bert } = tenantsForFile(api, 'anna', 'bert');
 
 const url = (tenant: Tenant, rest = '') => `/api/projects/${tenant.projectId}/cohorts/${rest}`;
 const post = (body: object, tenant = anna) => api.request(tenant, 'POST', url(tenant), body);
@@ -52,6 +47,70 @@ test('a cohort is created, read, changed, deleted and brought back', async () =>
     expect((await api.request(bert, 'GET', url(bert, path))).statusCode).toBe(404);
     expect((await api.request(bert, 'GET', url(anna, path))).statusCode).toBe(404);
   }
+});
+
+test('what was done to cohorts is listed, of all and of one', async () => {
+  const { id } = await create({ name: 'Logged', filters: of(email) });
+  await create({ name: 'Other', filters: of(email) });
+  await patch(id, { name: 'Renamed' });
+  const read = async (path: string, tenant = anna) =>
+    (await api.request(tenant, 'GET', url(tenant, path))).json();
+  const one = await read(`${id}/activity/`);
+  expect(one).toMatchObject({
+    total_count: 2,
+    results: [
+      {
+        ...{ scope: 'Cohort', item_id: `${id}`, activity: 'updated', user: { email: anna.email } },
+        detail: {
+          name: 'Renamed',
+          changes: [{ type: 'Cohort', field: 'name', before: 'Logged', after: 'Renamed' }],
+        },
+      },
+      { activity: 'created', detail: { name: 'Logged', changes: null } },
+    ],
+  });
+  const all = await read('activity/?limit=3');
+  expect(all.results.map((entry: { detail: { name: string } }) => entry.detail.name)).toEqual([
+    ...['Renamed', 'Other', 'Logged'],
+  ]);
+  expect((await read('activity/', bert)).total_count).toBe(0);
+  expect((await api.request(bert, 'GET', url(bert, `${id}/activity/`))).statusCode).toBe(404);
+});
+
+test('members are counted and listed in turns with other projects, not beside all other requests', async () => {
+  const { id } = await create({ name: 'Listed', is_static: true });
+  for (const path of ['', `${id}/`, `${id}/persons/`]) {
+    const { result, queries } = await queriesOf(() => api.request(anna, 'GET', url(anna, path)));
+    expect(result.statusCode).toBe(200);
+    const counts = queries.flatMap((text, at) =>
+      /count\(\*\).* from cohort_people/s.test(text) ? [at] : [],
+    );
+    expect(counts).toHaveLength(1);
+    expect(queries[(counts[0] as number) - 1]).toContain('set transaction read only');
+  }
+});
+
+test('who is merged into another person leaves them the place in static cohorts', async () => {
+  const send = (event: string, distinct_id: string, properties: object) =>
+    api.request(null, 'POST', '/i/v0/e/', { api_key: anna.projectToken, event, distinct_id, properties });
+  await send('$set', 'listed', { $set: { a: 1 } });
+  await send('$set', 'stays', { $set: { a: 2 } });
+  const { id } = await create({ name: 'Of one', is_static: true, _create_static_person_ids: ['listed'] });
+  await send('$merge_dangerously', 'stays', { alias: 'listed' });
+  const { rows } = await api.pool.query(
+    'select person_id from person_distinct_ids where project_id = $1 and distinct_id = $2',
+    [anna.projectId, 'stays'],
+  );
+  const members = (await api.request(anna, 'GET', url(anna, `${id}/persons/`))).json();
+  expect(members.results).toEqual([{ id: rows[0].person_id, uuid: rows[0].person_id }]);
+});
+
+test('a form says yes and no in words', async () => {
+  const form = { 'content-type': 'application/x-www-form-urlencoded' };
+  const make = async (said: string) =>
+    (await api.request(anna, 'POST', url(anna), `name=Said+${said}&is_static=${said}`, form)).json();
+  for (const said of ['true', 'True', '1', 'on', 'yes']) expect((await make(said)).is_static).toBe(true);
+  expect(await make('maybe')).toMatchObject({ attr: 'is_static', detail: 'Must be a valid boolean.' });
 });
 
 describe('filters that nobody can evaluate are refused', () => {

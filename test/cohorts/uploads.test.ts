@@ -113,10 +113,33 @@ describe('a file of persons', () => {
     }
     const dynamic = await send('POST', '', { name: 'x' }, 'ann');
     expect([dynamic.statusCode, dynamic.json().attr]).toEqual([400, 'is_static']);
-    const broken = await api.request(anna, 'POST', url(), 'nothing', {
-      'content-type': 'multipart/form-data; boundary=x',
-    });
-    expect(broken.statusCode).toBe(400);
+    const part = (name: string, value: string) =>
+      `--x\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
+    const whole = `${part('name', 'Raw')}${part('is_static', 'true')}${part('csv', '')}--x--`;
+    const sent = async (body: string, type = 'multipart/form-data; boundary=x') => {
+      const answer = await api.request(anna, 'POST', url(), body, { 'content-type': type });
+      return [answer.statusCode, answer.json().detail];
+    };
+    expect(await sent(whole.replace(part('csv', ''), ''))).toEqual([201, undefined]);
+    expect(await sent(`before\r\n${whole}\r\n`)).toEqual([400, 'This field may not be blank.']);
+    const cannotBeRead = [400, expect.stringContaining('the parts of the form cannot be read')];
+    for (const body of [
+      'nothing',
+      'x--x\r\n',
+      '--x',
+      '--x\r\n\r\n',
+      part('name', 'x'),
+      '--xx--\r\n',
+      `--x\r\n${'a'.repeat(9_000)}\r\n\r\n\r\n--x--`,
+      '--x\r\ncontent-disposition: form-data\r\n\r\n1\r\n--x--',
+    ]) {
+      expect([body.slice(0, 20), await sent(body)]).toEqual([body.slice(0, 20), cannotBeRead]);
+    }
+    expect(await sent(whole, 'multipart/form-data')).toEqual(cannotBeRead);
+    expect(await sent(`${part('a', '1').repeat(101)}--x--`)).toEqual([
+      400,
+      expect.stringContaining('the form has more than 100 parts'),
+    ]);
     const elsewhere = await api.request(anna, 'POST', `/api/projects/${anna.projectId}/feature_flags/`, 'x', {
       'content-type': 'multipart/form-data; boundary=x',
     });
@@ -134,7 +157,7 @@ describe('a file of persons', () => {
       Buffer.alloc(9 * 1024 * 1024, 'a\n'),
     );
     expect(tooLarge.statusCode).toBe(413);
-    expect(() => readUpload(lines(11), 10)).toThrow(/more than 10 persons/);
+    await expect(readUpload(lines(11), 10)).rejects.toThrow(/more than 10 persons/);
   });
 });
 
@@ -145,9 +168,25 @@ test.each([
   ['"a ""1"""\n  b  ', 'distinct_id', ['a "1"', 'b']],
   ['person_id,distinct_id,email\np,d,e', 'person_id', ['p']],
   ['plan,email\nfree', 'email', null],
-])('the file %j is read', (text, by, names) => {
-  if (names === null) expect(() => readUpload(text, 10)).toThrow(/names no persons/);
-  else expect(readUpload(text, 10)).toEqual({ by, names: new Set(names) });
+])('the file %j is read', async (text, by, names) => {
+  const read = readUpload(text, 10);
+  if (names === null) await expect(read).rejects.toThrow(/names no persons/);
+  else expect(await read).toEqual({ by, names: new Set(names) });
+});
+
+test('a long file makes way for others while it is read, also one of empty lines', async () => {
+  for (const file of [
+    '\n'.repeat(10_000),
+    Array.from({ length: 10_000 }, (_, n) => `user-${n}`).join('\n'),
+  ]) {
+    let rests = 0;
+    const rest = async () => {
+      rests += 1;
+    };
+    await readUpload(file, 10_000, rest).catch(() => undefined);
+    expect(rests).toBeGreaterThanOrEqual(19);
+  }
+  await expect(readUpload(','.repeat(1_001), 10)).rejects.toThrow('more than 1000 columns');
 });
 
 test('persons are named in JSON, too', async () => {

@@ -1,17 +1,14 @@
 // Many flags at once: which a list chooses, and which go together.
-import { beforeAll, expect, test } from '@jest/globals';
-import { apiForFile, type Tenant } from '../support/api.ts';
+import { expect, test } from '@jest/globals';
+import { transaction } from '../../db/pool.ts';
+import { lockFlags } from '../../flags/rows/flags.ts';
+import { apiForFile, type Tenant, tenantsForFile } from '../support/api.ts';
+import { eventually } from '../support/eventually.ts';
 import { queriesOf } from '../support/query-log.ts';
 import { EVERYBODY, storeFlag, where } from './support.ts';
 
 const api = apiForFile();
-let anna: Tenant;
-let bert: Tenant;
-
-beforeAll(async () => {
-  anna = await api.createTenant('Anna');
-  bert = await api.createTenant('Bert');
-});
+const { anna, bert } = tenantsForFile(api, 'anna', 'bert');
 
 const flags = (tenant: Tenant, rest = '') => `/api/projects/${tenant.projectId}/feature_flags/${rest}`;
 async function create(key: string, filters: object = EVERYBODY, more: object = {}, tenant = anna) {
@@ -25,6 +22,9 @@ const listed = async (query: string) =>
   (await api.request(anna, 'GET', flags(anna, `?${query}`)))
     .json()
     .results.map((one: { key: string }) => one.key);
+/** Those of queries that a change of flags makes. */
+const aboutFlags = (queries: readonly string[]) =>
+  queries.filter((text) => /feature_flag|early_access|activity_log|advisory/.test(text));
 const share = (percentage: number) => ({ groups: [{ properties: [], rollout_percentage: percentage }] });
 const on = (id: number) =>
   where({ type: 'flag', key: String(id), operator: 'flag_evaluates_to', value: true });
@@ -83,8 +83,82 @@ test('a chain of flags goes in one pass, whatever the order in which they are na
   const { result, queries } = await queriesOf(() => remove({ ids }));
   const { deleted, errors } = result.json();
   expect([errors, deleted.map((one: { id: number }) => one.id)]).toEqual([[], ids.toReversed()]);
-  const looks = queries.filter((text) => text.includes('row_version') && text.includes('feature_flags'));
-  expect(looks).toHaveLength(ids.length);
+  const single = await create('single');
+  const { queries: least } = await queriesOf(() => remove({ ids: [single] }));
+  expect(aboutFlags(queries)).toEqual(aboutFlags(least));
+});
+
+test('a rollout ends with its flag, also if the flag goes with others', async () => {
+  const ids = [await create('rolling-1', share(10)), await create('rolling-2', share(10))];
+  for (const id of ids) {
+    await api.pool.query(
+      `insert into feature_flag_rollouts (project_id, id, flag_id, condition_index, condition, from_percentage,
+         to_percentage, steps, starts_at, ends_at)
+       values ($1, gen_random_uuid(), $2, 0, '{}', 10, 50, 2, now(), now() + interval '1 day')`,
+      [anna.projectId, id],
+    );
+  }
+  await remove({ ids });
+  const { rows } = await api.pool.query(
+    'select status from feature_flag_rollouts where flag_id = any($1::int[])',
+    [ids],
+  );
+  expect(rows.map((row) => row.status)).toEqual(['cancelled', 'cancelled']);
+});
+
+test('tags of many flags are added, taken away and replaced, in a few statements', async () => {
+  const ids: number[] = [];
+  for (const key of ['tagged-1', 'tagged-2', 'tagged-3']) {
+    ids.push(await create(key, EVERYBODY, { tags: ['old'] }));
+  }
+  const theirs = await create('tagged-theirs', EVERYBODY, {}, bert);
+  const [one, two, three] = ids as [number, number, number];
+  const tag = async (body: object) => {
+    const answer = await api.request(anna, 'POST', flags(anna, 'bulk_update_tags/'), body);
+    expect([answer.statusCode, answer.body]).toEqual([200, expect.any(String)]);
+    return answer.json();
+  };
+  expect(await tag({ ids: [one, two, theirs, two], action: 'add', tags: ['New', 'new', 'old'] })).toEqual({
+    updated: [
+      { id: one, tags: ['old', 'new'] },
+      { id: two, tags: ['old', 'new'] },
+    ],
+    skipped: [{ id: theirs, reason: 'Flag not found' }],
+  });
+  expect((await tag({ ids: [one], action: 'remove', tags: ['OLD'] })).updated).toEqual([
+    { id: one, tags: ['new'] },
+  ]);
+  const { queries: many } = await queriesOf(() => tag({ ids, action: 'set', tags: ['x', 'y'] }));
+  const { queries: single } = await queriesOf(() => tag({ ids: [one], action: 'set', tags: ['z'] }));
+  expect(aboutFlags(many)).toEqual(aboutFlags(single));
+  const read = async (id: number) => (await api.request(anna, 'GET', flags(anna, `${id}/`))).json();
+  expect(await read(two)).toMatchObject({ tags: ['x', 'y'], version: 3 });
+  expect(await read(three)).toMatchObject({ tags: ['x', 'y'], version: 2 });
+  // What changes nothing makes no version.
+  await tag({ ids: [three], action: 'add', tags: ['x'] });
+  expect((await read(three)).version).toBe(2);
+  const log = (await api.request(anna, 'GET', flags(anna, `${three}/activity/`))).json();
+  expect(log.results[0]).toMatchObject({
+    ...{ activity: 'updated', user: { email: anna.email }, is_system: false, team_id: anna.projectId },
+    detail: {
+      name: 'tagged-3',
+      changes: [
+        { type: 'FeatureFlag', action: 'changed', field: 'tags', before: ['old'], after: ['x', 'y'] },
+      ],
+    },
+  });
+  const tags = Array.from({ length: 99 }, (_, at) => `t${at}`);
+  expect((await tag({ ids: [three], action: 'add', tags })).skipped).toEqual([
+    { id: three, reason: 'The flag would have 101 tags; at most 100 are allowed.' },
+  ]);
+  for (const body of [
+    { ids: [], action: 'add', tags: [] },
+    { ids: [one], action: 'drop', tags: [] },
+    { ids: [one], action: 'add' },
+    { ids: Array(1_001).fill(one), action: 'set', tags: [] },
+  ]) {
+    expect((await api.request(anna, 'POST', flags(anna, 'bulk_update_tags/'), body)).statusCode).toBe(400);
+  }
 });
 
 test('the answer says how far each was rolled out', async () => {
@@ -226,4 +300,36 @@ test('a feature is opened to everybody, and its flag stays one for persons', asy
       filters: { feature_enrollment: null, groups: [{ properties: [], rollout_percentage: 100 }] },
     },
   });
+});
+
+test('changes of one project wait for each other without the connections that others need', async () => {
+  const ids: number[] = [];
+  for (let flag = 0; flag < 30; flag += 1) ids.push(await create(`waiting-${flag}`));
+  const release = Promise.withResolvers<void>();
+  const locked = Promise.withResolvers<void>();
+  const holder = transaction(api.pool, async (client) => {
+    await lockFlags(client, anna.projectId);
+    locked.resolve();
+    await release.promise;
+  });
+  await locked.promise;
+  // Each flag twice: what comes second sees what came first.
+  const changes = [...ids, ...ids].map((id, at) =>
+    api.request(anna, 'PATCH', flags(anna, `${id}/`), { name: `change ${at}` }),
+  );
+  const waiting = async () => {
+    const { rows } = await api.pool.query(
+      "select count(*)::int as count from pg_locks where locktype = 'advisory' and not granted and objid = $1",
+      [anna.projectId],
+    );
+    return rows[0].count;
+  };
+  await eventually(async () => (await waiting()) > 0);
+  expect((await api.request(bert, 'GET', flags(bert))).statusCode).toBe(200);
+  await create('meanwhile', EVERYBODY, {}, bert);
+  expect(await waiting()).toBe(1);
+  release.resolve();
+  await holder;
+  const answers = await Promise.all(changes);
+  expect(answers.map((one) => one.statusCode)).toEqual(Array(60).fill(200));
 });

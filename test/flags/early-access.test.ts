@@ -1,14 +1,9 @@
-import { beforeAll, describe, expect, test } from '@jest/globals';
-import { apiForFile, type Tenant } from '../support/api.ts';
+import { describe, expect, test } from '@jest/globals';
+import { apiForFile, tenantsForFile } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 
 const api = apiForFile();
-let anna: Tenant;
-let bert: Tenant;
-beforeAll(async () => {
-  anna = await api.createTenant('Anna');
-  bert = await api.createTenant('Bert');
-});
+const { anna, bert } = tenantsForFile(api, 'anna', 'bert');
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 async function ask(method: Method, rest: string, body?: object, tenant = anna) {

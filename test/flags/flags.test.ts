@@ -102,7 +102,9 @@ describe('the answer', () => {
       return (await api.request(null, 'POST', `/decide/${version}`, payload)).json();
     };
     expect((await decide('')).featureFlags.sort()).toEqual(['new-checkout', 'on']);
-    expect((await decide('?v=2')).featureFlags).toEqual({ on: true, 'new-checkout': 'test2' });
+    for (const version of ['?v=2', '?v=2&v=1.19.0', '?v=1.19.0&v=2']) {
+      expect((await decide(version)).featureFlags).toEqual({ on: true, 'new-checkout': 'test2' });
+    }
     expect(await decide('?v=3')).toMatchObject({
       ...{ featureFlags: values, featureFlagPayloads: payloads },
       errorsWhileComputingFlags: false,
@@ -145,6 +147,8 @@ describe('requests', () => {
   test('may have any form that clients send', async () => {
     const json = JSON.stringify({ token: tenant.projectToken, distinct_id: 7, extra: [] });
     const base64 = Buffer.from(json).toString('base64');
+    const withPlus = Buffer.from(json.replace('[]', '"~~~>>>"')).toString('base64');
+    expect(withPlus).toContain('+');
     const form = { 'content-type': 'application/x-www-form-urlencoded' };
     const cases: [query: string, body: string | Buffer, headers: Record<string, string>][] = [
       ['', json, { 'content-type': 'application/json' }],
@@ -156,6 +160,8 @@ describe('requests', () => {
       ['&compression=base64', base64, { 'content-type': 'text/plain' }],
       ['&compression=base64', `data=${encodeURIComponent(base64)}`, form],
       ['', `data=${encodeURIComponent(json)}`, form],
+      ['', `data=${base64.slice(0, 17)} ${base64.slice(17)}`, form],
+      ['', `data=${withPlus}`, form],
       ['', json.replace('"extra":[]', '"extra":NaN,"text":"NaN"'), { 'content-type': 'application/json' }],
     ];
     for (const [query, body, headers] of cases) {
@@ -188,8 +194,13 @@ describe('requests', () => {
       const answer = await api.request(null, 'POST', '/flags/?v=2', body, headers);
       expect([answer.statusCode, answer.body]).toEqual([status, expect.stringContaining(text)]);
     }
-    const lz = await api.request(null, 'POST', '/flags/?compression=lz64', '{}', json);
-    expect([lz.statusCode, lz.body]).toEqual([400, expect.stringContaining('Unsupported compression type')]);
+    for (const headers of [json, { 'content-type': 'application/x-www-form-urlencoded' }]) {
+      const lz = await api.request(null, 'POST', '/flags/?compression=lz64', '{}', headers);
+      expect([lz.statusCode, lz.body]).toEqual([
+        400,
+        expect.stringContaining('Unsupported compression type'),
+      ]);
+    }
   });
 
   test('with other methods get what clients look for', async () => {
@@ -351,6 +362,10 @@ test('a flag stays what it was when its user becomes known, before and after the
   // A person who is known already keeps it through a later merge.
   await person(tenant, 'known', { a: 1 });
   expect(await value({ distinct_id: 'known', $anon_distinct_id: 'user-3' })).toBe(true);
+  // What is remembered of somebody stands before what is remembered of the id that they had.
+  await person(tenant, 'late', { a: 3 });
+  expect(await value({ distinct_id: 'late', $anon_distinct_id: 'user-5' })).toBe(false);
+  expect(await value({ distinct_id: 'known', $anon_distinct_id: 'late' })).toBe(true);
   await person(tenant, 'user-2', { a: 2 });
   expect(await value({ distinct_id: 'user-2' })).toBe(false);
   const merge = {
@@ -359,6 +374,22 @@ test('a flag stays what it was when its user becomes known, before and after the
   };
   await api.request(null, 'POST', '/i/v0/e/', { api_key: tenant.projectToken, ...merge });
   expect(await value({ distinct_id: 'user-2' })).toBe(true);
+});
+
+test('a device is named by the request, or else by a property of the person', async () => {
+  const half = { groups: [{ properties: [], rollout_percentage: 50 }] };
+  const tenant = await projectWith('devices', [
+    { key: 'new-checkout', filters: half, bucketing_identifier: 'device_id' },
+  ]);
+  const value = async (body: object) => (await flagsOf(tenant, body))['new-checkout'].enabled;
+  const [isIn, isOut] = ['user-3', 'user-1'];
+  expect(await value({ device_id: isIn })).toBe(true);
+  expect(await value({ person_properties: { $device_id: isIn } })).toBe(true);
+  expect(await value({ device_id: isOut, person_properties: { $device_id: isIn } })).toBe(false);
+  expect(await value({ device_id: '', person_properties: { $device_id: isIn } })).toBe(true);
+  for (const none of ['', 12_345, null]) {
+    expect(await value({ person_properties: { $device_id: none } })).toBe(false);
+  }
 });
 
 test('flags for other places and contexts are left out', async () => {
@@ -372,6 +403,8 @@ test('flags for other places and contexts are left out', async () => {
     Object.keys(await flagsOf(tenant, body, { 'user-agent': 'other', ...headers }));
   expect(await keys({})).toEqual(['everywhere', 'docs']);
   expect(await keys({ evaluation_runtime: 'server' })).toEqual(['everywhere', 'server', 'docs']);
+  expect(await keys({ evaluation_runtime: 'CLIENT' })).toEqual(['everywhere', 'client', 'docs']);
+  expect(await keys({ evaluation_runtime: 'edge' })).toEqual(['everywhere', 'server', 'client', 'docs']);
   expect(await keys({}, { 'user-agent': 'posthog-node/5.70.0' })).toEqual(['everywhere', 'server', 'docs']);
   expect(await keys({}, { 'user-agent': 'Mozilla/5.0' })).toEqual(['everywhere', 'client', 'docs']);
   expect(await keys({}, { origin: 'https://a.example' })).toEqual(['everywhere', 'client', 'docs']);

@@ -72,6 +72,28 @@ describe('the list of flags', () => {
     expect([wrong.statusCode, wrong.json().attr]).toEqual([400, 'ids']);
   });
 
+  test('is of the project whose key the query names', async () => {
+    const key = await api.createKey(anna);
+    const other = await api.request(anna, 'POST', '/api/organizations/@current/projects/', { name: 'Other' });
+    const { id, api_token: token } = other.json();
+    const made = await api.request(anna, 'POST', `/api/projects/${id}/feature_flags/`, {
+      ...{ key: 'of-the-other', filters: EVERYBODY },
+    });
+    expect(made.statusCode).toBe(201);
+    const keys = async (query: string, project = '@current') => {
+      const answer = await api.request(key.value, 'GET', `/api/projects/${project}/feature_flags/${query}`);
+      return answer.statusCode === 200
+        ? answer.json().results.map((one: { key: string }) => one.key)
+        : answer.statusCode;
+    };
+    expect(await keys(`?token=${token}`)).toEqual(['of-the-other']);
+    expect(await keys(`?token=${anna.projectToken}&limit=1000`)).not.toContain('of-the-other');
+    expect(await keys(`?token=${bert.projectToken}`)).toBe(403);
+    expect(await keys('?token=phc_nobody')).toBe(401);
+    // A path that names a project means it.
+    expect(await keys(`?token=${anna.projectToken}`, String(id))).toEqual(['of-the-other']);
+  });
+
   test('has a log, of all flags and of one', async () => {
     const flag = await create({ key: 'logged' });
     await api.request(anna, 'PATCH', url(`${flag.id}/`), { name: 'changed' });
@@ -84,6 +106,14 @@ describe('the list of flags', () => {
     expect((await get(`${flag.id}/activity/?limit=1&page=2`)).results).toMatchObject([
       { activity: 'created' },
     ]);
+    for (let name = 0; name < 11; name += 1) {
+      await api.request(anna, 'PATCH', url(`${flag.id}/`), { name: `changed ${name}` });
+    }
+    const first = await get(`${flag.id}/activity/?page=1`);
+    expect([first.count, first.results.length]).toEqual([13, 10]);
+    const next = new URL(first.next);
+    const second = (await api.request(anna, 'GET', `${next.pathname}${next.search}`)).json();
+    expect([second.results.length, second.next]).toEqual([3, null]);
     const all = await get('activity/?limit=1000');
     expect(all.count).toBeGreaterThan(2);
     expect(new Set(all.results.map((entry: { scope: string }) => entry.scope))).toEqual(

@@ -1,15 +1,9 @@
-import { beforeAll, describe, expect, test } from '@jest/globals';
-import { apiForFile, type Tenant } from '../support/api.ts';
+import { describe, expect, test } from '@jest/globals';
+import { apiForFile, type Tenant, tenantsForFile } from '../support/api.ts';
 import { EVERYBODY, storeCohort, where } from './support.ts';
 
 const api = apiForFile();
-let anna: Tenant;
-let bert: Tenant;
-
-beforeAll(async () => {
-  anna = await api.createTenant('Anna');
-  bert = await api.createTenant('Bert');
-});
+const { anna, bert } = tenantsForFile(api, 'anna', 'bert');
 
 const url = (tenant: Tenant, rest = '') => `/api/projects/${tenant.projectId}/feature_flags/${rest}`;
 const post = (body: object | string, tenant = anna) =>

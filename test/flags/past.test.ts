@@ -1,17 +1,11 @@
 // What a flag was, and what it was for somebody.
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { differencesOf } from '../../flags/rules/differences.ts';
-import { apiForFile, type Tenant } from '../support/api.ts';
+import { apiForFile, tenantsForFile } from '../support/api.ts';
 import { EVERYBODY, where } from './support.ts';
 
 const api = apiForFile();
-let anna: Tenant;
-let bert: Tenant;
-
-beforeAll(async () => {
-  anna = await api.createTenant('Anna');
-  bert = await api.createTenant('Bert');
-});
+const { anna, bert } = tenantsForFile(api, 'anna', 'bert');
 
 const project = (rest: string, tenant = anna) => `/api/projects/${tenant.projectId}/${rest}`;
 async function ask(method: string, rest: string, body?: object) {
@@ -47,6 +41,50 @@ async function capture(distinctId: string, set: object) {
   expect(answer.statusCode).toBe(200);
 }
 const plan = (value: string) => ({ key: 'plan', type: 'person', operator: 'exact', value });
+
+test('a page of large versions ends early, and the next one goes on', async () => {
+  const flag = await create({ key: 'large' });
+  await api.pool.query(
+    `insert into feature_flag_revisions (project_id, flag_id, version, changed_at, document)
+     select project_id, flag_id, n, changed_at, json_build_object('name', n, 'text', repeat('x', 500000))
+     from feature_flag_revisions, generate_series(2, 51) n where flag_id = $1`,
+    [flag.id],
+  );
+  const seen: { version: number; changes: { path: string }[] }[] = [];
+  let pages = 0;
+  for (let url: string | null = project(`feature_flags/${flag.id}/history/?limit=1000`); url !== null; ) {
+    const answer = await api.request(anna, 'GET', url);
+    expect(answer.rawPayload.length).toBeLessThan(17_000_000);
+    const { results, next } = answer.json();
+    seen.push(...results);
+    pages += 1;
+    url = next && new URL(next).pathname + new URL(next).search;
+  }
+  expect(pages).toBe(2);
+  expect(seen.map((one) => one.version)).toEqual(Array.from({ length: 51 }, (_, at) => 51 - at));
+  expect(seen.slice(0, 49).every(({ changes }) => changes.length === 1 && changes[0]?.path === 'name')).toBe(
+    true,
+  );
+});
+
+test('a version is a flag as it was', async () => {
+  const flag = await create({ key: 'versioned', name: 'first', tags: ['a'] });
+  const later = { groups: [{ properties: [], rollout_percentage: 1.5 }] };
+  await patch(flag.id, { name: 'second', filters: later, tags: [] });
+  const first = await ask('GET', `feature_flags/${flag.id}/versions/1/`);
+  expect(first).toEqual({ ...flag, updated_at: expect.any(String) });
+  expect(await ask('GET', `feature_flags/${flag.id}/versions/2/`)).toMatchObject({
+    ...{ id: flag.id, key: 'versioned', name: 'second', version: 2, tags: [] },
+    filters: { groups: [{ rollout_percentage: 1.5 }] },
+  });
+  for (const [version, tenant] of [
+    ...['0', '3', 'x', '99999999999'].map((one) => [one, anna] as const),
+    ['1', bert] as const,
+  ]) {
+    const path = project(`feature_flags/${flag.id}/versions/${version}/`);
+    expect((await api.request(tenant, 'GET', path)).statusCode).toBe(404);
+  }
+});
 
 describe('the versions of a flag', () => {
   test('tell what each changed', async () => {

@@ -1,19 +1,10 @@
-import type { ServerResponse } from 'node:http';
-import { beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { runProgram } from '../capture/client-programs.ts';
-import { apiForFile } from '../support/api.ts';
+import { apiForFile, listenForFile } from '../support/api.ts';
 import { EVERYBODY, storeFlag } from './support.ts';
 
 const api = apiForFile();
-const answers: string[] = [];
-let host: string;
-
-beforeAll(async () => {
-  host = await api.app.listen({ port: 0, host: '127.0.0.1' });
-  api.app.server.on('request', ({ method, url = '' }, response: ServerResponse) => {
-    response.on('finish', () => answers.push(`${method} ${url.split('?')[0]} ${response.statusCode}`));
-  });
-});
+const clients = listenForFile(api);
 
 test.each(['posthog-js', 'posthog-js-1-200'])(
   '%s with nothing switched off asks for nothing that fails, and has nothing to warn of',
@@ -23,14 +14,14 @@ test.each(['posthog-js', 'posthog-js-1-200'])(
       key: 'on',
       filters: { ...EVERYBODY, payloads: { true: '{"size":5}' } },
     });
-    answers.length = 0;
+    clients.answers.length = 0;
     const { code, output } = await runProgram(process.execPath, [
       'quiet.mjs',
       name,
-      host,
+      clients.host,
       tenant.projectToken,
     ]);
-    const paths = new Set(answers.map((one) => one.replace(tenant.projectToken, 'KEY')));
+    const paths = new Set(clients.answers.map((one) => one.replace(tenant.projectToken, 'KEY')));
     expect({ code, ...JSON.parse(output) }).toEqual({ code: 0, on: true, payload: { size: 5 }, written: [] });
     expect([...paths].filter((one) => !one.endsWith(' 200'))).toEqual([]);
     expect([...paths].some((one) => /^POST \/(?:flags|decide)\/ 200$/.test(one))).toBe(true);

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll } from '@jest/globals';
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
 import { type ActionCompiler, createActionCompiler } from '../../actions/compiler.ts';
@@ -110,6 +111,29 @@ export async function createTenant(pool: Pool, name: string, scopes: string[] = 
       keyId: key.row.id,
     };
   });
+}
+
+/** Tenants for the tests of one file, by their names. They can be used as soon as the tests begin. */
+export function tenantsForFile<N extends string>(api: TestApi, ...names: N[]): Record<N, Tenant> {
+  const tenants = Object.fromEntries(names.map((name) => [name, {}])) as Record<N, Tenant>;
+  beforeAll(async () => {
+    for (const name of names) Object.assign(tenants[name], await api.createTenant(name));
+  });
+  return tenants;
+}
+
+/** The API at an address, for clients in other processes, and what it answered them: `GET /path 200`. */
+export function listenForFile(api: TestApi): { host: string; answers: string[] } {
+  const heard = { host: '', answers: [] as string[] };
+  beforeAll(async () => {
+    heard.host = await api.app.listen({ port: 0, host: '127.0.0.1' });
+    api.app.server.on('request', ({ method, url = '' }, response: ServerResponse) => {
+      response.on('finish', () => {
+        heard.answers.push(`${method} ${url.split('?')[0]} ${response.statusCode}`);
+      });
+    });
+  });
+  return heard;
 }
 
 /** The whole API over a database of its own, for the tests of one file. */

@@ -1,19 +1,16 @@
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { knownCohorts } from '../../cohorts/reads/known-cohorts.ts';
+import { transaction } from '../../db/pool.ts';
 import { changeLinkedFlag } from '../../flags/runs/linked-flags.ts';
 import type { SurveyFlags } from '../../surveys/commands/surveys.ts';
 import { advanceSurveys } from '../../surveys/runs/iterations.ts';
 import { endFullSurveys } from '../../surveys/runs/limits.ts';
-import { apiForFile, type Tenant } from '../support/api.ts';
+import { apiForFile, type Tenant, tenantsForFile } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
+import { queriesOf } from '../support/query-log.ts';
 
 const api = apiForFile();
-let anna: Tenant;
-let bert: Tenant;
-beforeAll(async () => {
-  anna = await api.createTenant('Anna');
-  bert = await api.createTenant('Bert');
-});
+const { anna, bert } = tenantsForFile(api, 'anna', 'bert');
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 async function ask(method: Method, rest: string, body?: object, tenant = anna) {
@@ -145,6 +142,72 @@ describe('a survey', () => {
     expect(await look()).toBe(0);
     const { body } = await ask('GET', `surveys/${made.id}/`, undefined, tenant);
     expect(body.end_date).not.toBeNull();
+  });
+
+  test('of a project whose answers cannot be counted holds up none of other projects, and many are counted at once', async () => {
+    const [slow, quick] = [await api.createTenant('Slow'), await api.createTenant('Quick')];
+    const limited = { responses_limit: 1, start_date: NOW };
+    const held = await create(limited, slow);
+    const surveys = [
+      await create(limited, quick),
+      await create(limited, quick),
+      await create(limited, quick),
+    ];
+    for (const [tenant, { id }] of [[slow, held], ...surveys.map((one) => [quick, one] as const)] as const) {
+      const event = { event: 'survey sent', distinct_id: 'a', properties: { $survey_id: id } };
+      const payload = { api_key: tenant.projectToken, ...event };
+      await api.app.inject({ method: 'POST', url: '/i/v0/e/', payload });
+    }
+    const work = { signal: new AbortController().signal, beat: () => undefined };
+    const look = () => endFullSurveys({ pool: api.pool }, work, { counting: 500 });
+    const ended = async () => {
+      const { rows } = await api.pool.query(
+        'select project_id from surveys where project_id = any($1::int[]) and end_date is not null',
+        [[slow.projectId, quick.projectId]],
+      );
+      return rows.map((row) => row.project_id);
+    };
+    await transaction(api.pool, async (client) => {
+      await client.query('select from surveys where id = $1 for update', [held.id]);
+      const { queries } = await queriesOf(() => expect(look()).rejects.toMatchObject({ code: '57014' }));
+      expect(queries.filter((text) => text.includes("event = 'survey sent'"))).toHaveLength(2);
+    });
+    expect(await ended()).toEqual([quick.projectId, quick.projectId, quick.projectId]);
+    await look();
+    expect(await ended()).toContain(slow.projectId);
+  });
+
+  test('that cannot go on holds up none of the others', async () => {
+    const start = new Date(Date.now() - 2 * 86_400_000).toISOString();
+    const repeated = { iteration_count: 1, iteration_frequency_days: 1, schedule: 'recurring' };
+    const [stuck, fine] = [await api.createTenant('Stuck'), await api.createTenant('Fine')];
+    const blocked = await create({ ...repeated, start_date: start }, stuck);
+    const free = await create({ ...repeated, start_date: start }, fine);
+    const needed = { type: 'flag', operator: 'flag_evaluates_to', value: true };
+    const filters = {
+      groups: [{ properties: [{ ...needed, key: `${blocked.internal_targeting_flag.id}` }] }],
+    };
+    await api.pool.query(
+      'update surveys set end_date = null, current_iteration = 1 where id = any($1::uuid[])',
+      [[blocked.id, free.id]],
+    );
+    await api.pool.query('update feature_flags set active = true where id = any($1::int[])', [
+      [blocked.internal_targeting_flag.id, free.internal_targeting_flag.id],
+    ]);
+    const asking = await ask('POST', 'feature_flags/', { key: 'needs-the-survey', filters }, stuck);
+    expect(asking.status).toBe(201);
+    const work = { signal: new AbortController().signal, beat: () => undefined };
+    const change = (...[client, actor, key, to]: Parameters<SurveyFlags['change']>) =>
+      changeLinkedFlag(client, commandsOfFlags(), actor, key, to);
+    await expect(advanceSurveys({ pool: api.pool, flags: { change } }, work)).rejects.toThrow(
+      'because other flags depend on it',
+    );
+    const { rows } = await api.pool.query(
+      'select id from surveys where id = any($1::uuid[]) and end_date is not null',
+      [[blocked.id, free.id]],
+    );
+    expect(rows).toEqual([{ id: free.id }]);
+    await api.pool.query('delete from surveys where id = $1', [blocked.id]);
   });
 
   test('is asked again to everybody at each iteration, and ends after the last one', async () => {

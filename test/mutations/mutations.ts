@@ -3100,6 +3100,22 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'hide none of those after them',
   },
   {
+    name: 'a search looks at all that has ended',
+    file: 'functions/rows/history.ts',
+    from: "if (end) conditions.beyond(end, ascending ? '<=' : '>=');",
+    to: "if (end) conditions.beyond(end, ascending ? '>=' : '<=');",
+    test: 'test/functions/runtime/listed.test.ts',
+    named: 'page by page',
+  },
+  {
+    name: 'a rerun passes over what did not fit into its page',
+    file: 'functions/rows/reruns.ts',
+    from: 'last: rows.length < limit ? last : rows.at(-1)',
+    to: 'last: last ?? rows.at(-1)',
+    test: 'test/functions/runtime/listed.test.ts',
+    named: 'are found once',
+  },
+  {
     name: 'an answer without a backslash is not looked through for secrets',
     file: 'functions/rules/redact.ts',
     from: "!isNumeric && !json.includes('\\\\') && json.search(pattern) < 0",

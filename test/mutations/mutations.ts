@@ -3116,6 +3116,14 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'are found once',
   },
   {
+    name: 'a project has any number of replays in progress',
+    file: 'functions/commands/replay.ts',
+    from: 'if (inserted && (await hasActive(',
+    to: 'if (!inserted && (await hasActive(',
+    test: 'test/functions/runtime/replay-pages.test.ts',
+    named: 'only so many in progress',
+  },
+  {
     name: 'an answer without a backslash is not looked through for secrets',
     file: 'functions/rules/redact.ts',
     from: "!isNumeric && !json.includes('\\\\') && json.search(pattern) < 0",

@@ -3164,6 +3164,14 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'one alone always',
   },
   {
+    name: 'functions have any number of mappings',
+    file: 'functions/commands/mapping-room.ts',
+    from: 'if (count <= MOST_MAPPINGS) return;',
+    to: 'if (count > 0) return;',
+    test: 'test/functions/resource.test.ts',
+    named: 'so many mappings',
+  },
+  {
     name: 'an answer without a backslash is not looked through for secrets',
     file: 'functions/rules/redact.ts',
     from: "!isNumeric && !json.includes('\\\\') && json.search(pattern) < 0",

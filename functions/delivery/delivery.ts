@@ -32,7 +32,6 @@ import type { Compute } from './compute.ts';
 import type { Runnable } from './contents.ts';
 import type { Hosts } from './hosts.ts';
 import type { LargeAnswers, Place } from './large-answers.ts';
-import { AFTER_MUCH } from './outcomes.ts';
 
 /** An event that a program asks to capture. */
 export interface FunctionEvent {
@@ -85,6 +84,8 @@ const isFinal = (error: Error): boolean =>
 
 /** What a paused program takes is noted from so many bytes on. */
 const NOTED = 256 * 1024;
+/** When a program begins anew for which there was no room, in milliseconds. */
+const AFTER_FULL = 2_000;
 const SHOWN = 2_048;
 const LONGEST_DELAY = 30 * 86_400_000;
 
@@ -243,7 +244,7 @@ export class Delivery {
   /** Ends here until its project has less in memory. The program begins anew then, with the answers that it has had. */
   #later(): Outcome {
     const { attempt } = this.#row;
-    const after = AFTER_MUCH * (1 + Math.random());
+    const after = AFTER_FULL * (1 + Math.random());
     return this.#outcome({ status: 'postponed', after, attempt, progress: this.#progress });
   }
 

@@ -3228,6 +3228,14 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'is held for its project',
   },
   {
+    name: 'each claim passes again what was taken before',
+    file: 'functions/delivery/deliverer.ts',
+    from: 'Math.max(latest, Date.parse(row.was_due))',
+    to: 'Math.max(latest, Math.min(0, Date.parse(row.was_due)))',
+    test: 'test/functions/runtime/leases.test.ts',
+    named: 'begins where the last one has ended',
+  },
+  {
     name: 'an answer without a backslash is not looked through for secrets',
     file: 'functions/rules/redact.ts',
     from: "!isNumeric && !json.includes('\\\\') && json.search(pattern) < 0",

@@ -44,7 +44,11 @@ async function rate({ isOpen, moves }: { isOpen: boolean; moves: boolean }): Pro
       const lease = randomUUID();
       const rows = await claim(pool, [{ ...key, count: atOnce, since }], { lease, seconds: 30 });
       if (rows.length === 0) break;
-      if (moves) since = rows.map((row) => row.was_due).sort().at(-1) as string;
+      if (moves)
+        since = rows
+          .map((row) => row.was_due)
+          .sort()
+          .at(-1) as string;
       const ended = { lease, status: 'succeeded' as const, error: null, attempts: '[]' };
       await end(
         pool,

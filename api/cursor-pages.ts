@@ -71,6 +71,7 @@ export interface PageReader<Row> {
   ascending: boolean;
   /** Parameters that replace the client's in links, for example a bound that would move otherwise, such as `-7d`. */
   pinned?: Record<string, string>;
+  /** Reads a page. `next`: where the one after it begins, also if this one has no rows. Undefined: there is none. */
   read(from: {
     position: Position | undefined;
     ascending: boolean;
@@ -98,14 +99,11 @@ export async function readCursorPage<Row>(
   const back = cursor?.back ?? false;
   const page = await reader.read({ position: cursor, ascending: back ? !ascending : ascending });
   const rows = back ? page.rows.toReversed() : page.rows;
-  const [first, last] = [rows[0], rows.at(-1)];
-  const more = page.next !== undefined;
-  const hasNext = back ? true : more;
-  const hasPrevious = back ? more : cursor !== undefined;
+  // Where the page began: a page without rows lies before the next one.
+  const near = page.rows[0] ? positionOf(page.rows[0]) : page.next;
   const plain = reader as PageReader<unknown>;
-  return {
-    rows,
-    next: last && hasNext ? link(plain, { ...positionOf(last), back: false }) : null,
-    previous: first && hasPrevious ? link(plain, { ...positionOf(first), back: true }) : null,
-  };
+  const onward = page.next && link(plain, { ...page.next, back });
+  const backward = cursor && near && link(plain, { ...near, back: !back });
+  const [next, previous] = back ? [backward, onward] : [onward, backward];
+  return { rows, next: next ?? null, previous: previous ?? null };
 }

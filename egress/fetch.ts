@@ -13,6 +13,8 @@ export interface FetchOptions {
   timeoutMilliseconds?: number;
   /** The largest answer. The rest of a longer one is not read. */
   maxAnswerBytes?: number;
+  /** Asked once about an answer of more than LITTLE bytes. Reading stands still until it resolves. */
+  admit?: () => Promise<void> | undefined;
   /**
    * How many redirects to follow. Each target is checked like the first address. By default a redirect is returned as
    * the answer. A redirect that would take the body to another origin is never followed.
@@ -32,6 +34,8 @@ export interface FetchAnswer {
 
 const TIMEOUT_MILLISECONDS = 30_000;
 const MAX_ANSWER_BYTES = 1024 * 1024;
+/** How much of an answer is read without asking. */
+export const LITTLE = 64 * 1024;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 /** The only headers that another origin gets after a redirect. Any other header may hold a credential. */
 const HARMLESS = new Set(['accept', 'accept-language', 'user-agent']);
@@ -100,7 +104,11 @@ function plainHeaders(headers: Record<string, string | string[] | undefined>): R
 }
 
 /** Sends one request and reads its answer. It is what undici's `request` does, without a stream for each answer. */
-function send(dispatcher: Dispatcher, options: Dispatcher.DispatchOptions, most: number): Sending {
+function send(
+  dispatcher: Dispatcher,
+  options: Dispatcher.DispatchOptions,
+  { maxAnswerBytes: most = MAX_ANSWER_BYTES, admit }: FetchOptions,
+): Sending {
   const sending = {} as Sending;
   let gone: Error | undefined;
   let control: Dispatcher.DispatchController | undefined;
@@ -111,6 +119,7 @@ function send(dispatcher: Dispatcher, options: Dispatcher.DispatchOptions, most:
   sending.answer = new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let [status, bytes] = [0, 0];
+    let isAdmitted = admit === undefined;
     let headers: Record<string, string> = {};
     const done = (truncated: boolean) =>
       resolve({ status, headers, body: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks), truncated });
@@ -129,6 +138,14 @@ function send(dispatcher: Dispatcher, options: Dispatcher.DispatchOptions, most:
         const room = most - bytes;
         bytes += chunk.length;
         if (room > 0) chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
+        if (!isAdmitted && bytes > LITTLE) {
+          isAdmitted = true;
+          const admission = admit?.();
+          if (admission) {
+            controller.pause();
+            void admission.then(() => controller.resume());
+          }
+        }
         if (bytes <= most) return;
         done(true);
         // This closes the connection, so an endless answer costs no more.
@@ -174,7 +191,7 @@ export async function guardedFetch(
         // The time above counts for the whole answer, and names its host.
         ...{ headers, body: body ?? null, headersTimeout: 0, bodyTimeout: 0 },
       };
-      sending = send(dispatcher, request, options.maxAnswerBytes ?? MAX_ANSWER_BYTES);
+      sending = send(dispatcher, request, options);
       const answer = await sending.answer;
       const { status } = answer;
       const location = answer.headers.location;

@@ -1,5 +1,7 @@
 // What programs ask of the world: requests.
+import { nextTurn } from '../db/loop-turns.ts';
 import type { Egress } from '../egress/egress.ts';
+import { LITTLE } from '../egress/fetch.ts';
 import { exceeds, type JsonLimits } from '../values/nesting.ts';
 import type { InvocationLog } from './rules/logs.ts';
 import { answerTo, type MockedAnswer } from './rules/mocks.ts';
@@ -92,6 +94,8 @@ export interface FetchContext {
   repeats?(failure: FetchFailure): boolean;
   /** Resolves when the host may be asked. Throws if it should not be asked now. */
   enter?(host: string): Promise<void>;
+  /** Asked about a large answer. It is read when this resolves. */
+  admit?(): Promise<void> | undefined;
 }
 
 /** An attempt that failed: the status, or null if there was no answer. */
@@ -249,8 +253,11 @@ export async function fetchFor(args: readonly unknown[], context: FetchContext):
       ...(context.signal ? { signal: context.signal } : {}),
       timeoutMilliseconds: TIMEOUT,
       maxAnswerBytes: LONGEST_ANSWER,
+      ...(context.admit ? { admit: context.admit } : {}),
     });
     size = answer.body.length;
+    // Large ones are taken apart one after the other, and others have their turn between them.
+    if (size > LITTLE) await nextTurn();
     const retryAfter = retryAfterOf(answer.headers['retry-after']);
     const json = answer.body.toString('utf8');
     return done({ status: answer.status, body: answerOf(json) }, null, { retryAfter, json });

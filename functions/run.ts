@@ -121,14 +121,19 @@ export function work(job: RunJob, place?: HostOptions['place']): RunAnswer {
 
 /** How long the steps of one job take together, in milliseconds, before the rest is left: others wait for the thread. */
 const JOB_MILLISECONDS = 100;
+/** About how many bytes the paused programs of one job take together: all of them go to another thread at once. */
+const JOB_BYTES = 8 * 1024 * 1024;
 
 /** Runs steps of the first items, at least of one. */
 function stepsOf(job: StepsJob): ItemStep[] {
   const until = performance.now() + JOB_MILLISECONDS;
   const steps: ItemStep[] = [];
+  let bytes = 0;
   for (const item of job.items) {
-    steps.push(stepOf(job, item));
-    if (performance.now() > until) break;
+    const step = stepOf(job, item);
+    steps.push(step);
+    if (step.status === 'waits') bytes += step.memory;
+    if (performance.now() > until || bytes > JOB_BYTES) break;
   }
   return steps;
 }
@@ -208,9 +213,11 @@ function stepOf(
   return { ...withoutCode(rest as Step), printed, captured, inputs: globals.inputs };
 }
 
-/** The code of a function is known already where the state goes to. */
-const withoutCode = (step: Step): Step =>
-  step.status === 'waits' ? { ...step, state: { ...step.state, bytecode: [] } } : step;
+/** Leaves out what is known already where the step goes to, the code, and what nobody looks at there, the result. */
+function withoutCode(step: Step): Step {
+  if (step.status === 'finished') return { ...step, result: null };
+  return step.status === 'waits' ? { ...step, state: { ...step.state, bytecode: [] } } : step;
+}
 
 const resumed = (job: Omit<ResumeJob, 'kind'>, room = WHOLE_ROOM): Step =>
   step((options) => resume(job.state, job.result, options), {

@@ -1,6 +1,6 @@
 // What functions need from Temporal, without any of Temporal's types. `schedules/functions` implements it. The inputs and
 // results of the workflows are here too: ids, times and counts only.
-import type { ReplayRow } from './rows/replays.ts';
+import type { ReplayNames, ReplayRow } from './rows/replays.ts';
 import type { Hold, ReplayKind, ReplayStatus } from './rules/replay.ts';
 
 /** A replay or broadcast, as its workflow names it. */
@@ -18,6 +18,10 @@ export interface FunctionReplayInput extends ReplayReference {
   /** How many pages fit into one history. By default Temporal suggests when to begin a new one. */
   pagesPerHistory?: number;
 }
+
+/** A replay whose workflow hears of it. The names are for people who look at the workflow. */
+export type StirredReplay = Pick<ReplayRow, 'project_id' | 'id' | 'function_id' | 'kind' | 'dry_run'> &
+  ReplayNames;
 
 /** How far a replay is. */
 export interface ReplayProgress {
@@ -57,7 +61,7 @@ export interface FunctionTemporal {
   /** Runs `work`. Calls to Temporal within it fail after this time, also while Temporal is away. */
   within<T>(milliseconds: number, work: () => Promise<T>): Promise<T>;
   /** Tells the workflow of a replay that its row has changed, and starts the workflow if none runs. */
-  stir(replay: Pick<ReplayRow, 'project_id' | 'id' | 'function_id' | 'kind' | 'dry_run'>): Promise<void>;
+  stir(replay: StirredReplay): Promise<void>;
   /** Sends a notice to the operators. Calls with the same `about` send it once. Answers whether this one does. */
   startNotice(notice: FunctionNotice, about: string): Promise<boolean>;
 }

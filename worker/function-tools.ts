@@ -10,6 +10,7 @@ import { Compute } from '../functions/delivery/compute.ts';
 import { Deliverer, type DelivererOptions } from '../functions/delivery/deliverer.ts';
 import type { FunctionEvent } from '../functions/delivery/delivery.ts';
 import { Hosts } from '../functions/delivery/hosts.ts';
+import { LargeAnswers } from '../functions/delivery/large-answers.ts';
 import { Dispatcher } from '../functions/dispatch/dispatcher.ts';
 import { Flood, type FloodDependencies } from '../functions/dispatch/flood.ts';
 import { createFollower, NEW_EVENTS } from '../functions/dispatch/follower.ts';
@@ -92,6 +93,7 @@ export function startFunctions(deps: FunctionRuntimeDependencies): FunctionRunti
       ...{ pool, readPool, logger, keyring, compiler, site, egress },
       compute: new Compute(runner),
       hosts: new Hosts(Math.max(1, Math.floor(places * OF_A_HOST))),
+      largeAnswers: new LargeAnswers(),
       integrations,
       capture: async (projectId, events) => {
         // The project is looked up each time: this process does not hear of changes.

@@ -7,6 +7,7 @@ import {
   dismissFailed,
   MOST_SETTLED,
   type SettleDependencies,
+  type Settled,
 } from '../../functions/commands/settle.ts';
 import { type FunctionRow, keyOf } from '../../functions/rows/functions.ts';
 import { findInvocation, type InvocationRow, listInvocations } from '../../functions/rows/history.ts';
@@ -112,7 +113,17 @@ const cancelBody = z.object({
   after: instantOrAgo.optional().meta({ description: 'Those that are due at or after this time.' }),
   before: instantOrAgo.optional().meta({ description: 'Those that are due before this time.' }),
 });
-const settled = { has_more: z.boolean().meta({ description: 'True: repeat the request.' }) };
+const settled = {
+  has_more: z.boolean().meta({
+    description: 'True: repeat the request, with `looked_at_before` as its `after`.',
+  }),
+  looked_at_before: timestamp.nullable().meta({
+    description: 'All before this time were looked at. Null: all were.',
+  }),
+};
+const viewSettled = ({ isMore, lookedAtBefore }: Settled) => ({
+  ...{ has_more: isMore, looked_at_before: lookedAtBefore },
+});
 
 type Selection = z.output<typeof dismissBody>;
 type RerunBody = z.output<typeof rerunBody>;
@@ -184,6 +195,9 @@ export function historyRoutes(app: App, deps: FunctionRouteDependencies): void {
       schema: {
         tags: TAGS,
         summary: 'List the invocations of a function, newest first',
+        description:
+          'A request with `search`, `status` or `distinct_id` looks at some thousands of invocations. So a page can have ' +
+          'fewer results than `limit`, or none: the list ends where `next` is null.',
         params,
         querystring: listQuery,
         response: { 200: cursorPage(shownInvocation) },
@@ -303,13 +317,8 @@ export function historyRoutes(app: App, deps: FunctionRouteDependencies): void {
     },
     async (request, reply) => {
       const { hogFunction: row, body } = request;
-      const { count, isMore } = await dismissFailed(
-        finding(row, reply),
-        actorOf(request),
-        row,
-        selected(body),
-      );
-      return { dismissed_count: count, has_more: isMore };
+      const done = await dismissFailed(finding(row, reply), actorOf(request), row, selected(body));
+      return { dismissed_count: done.count, ...viewSettled(done) };
     },
   );
 
@@ -332,13 +341,8 @@ export function historyRoutes(app: App, deps: FunctionRouteDependencies): void {
     },
     async (request, reply) => {
       const { hogFunction: row, body } = request;
-      const { count, isMore } = await cancelWaitingOf(
-        finding(row, reply),
-        actorOf(request),
-        row,
-        selected(body),
-      );
-      return { cancelled_count: count, has_more: isMore };
+      const done = await cancelWaitingOf(finding(row, reply), actorOf(request), row, selected(body));
+      return { cancelled_count: done.count, ...viewSettled(done) };
     },
   );
 }

@@ -1,9 +1,10 @@
-// `npm run bench -- function-fairness [--seconds 20] [--rate 20] [--backlog 100000] [--answer 50]`
+// `npm run bench -- function-fairness [--seconds 20] [--rate 20] [--backlog 100000] [--answer 50] [--large 40]`
 // The time from capture's answer 200 to the arrival at the target of a function that does nothing wrong: alone, and while the
 // target of another function of the project never answers, and a third one has a backlog whose target takes `answer`
-// milliseconds for each request.
+// milliseconds for each request. Then while each event of another project begins `large` programs with two answers of 1 MB,
+// and as many that hold 16 MB. Also shows how much memory the worker takes.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -23,6 +24,7 @@ const { values } = parseArgs({
     rate: { type: 'string', default: '20' },
     backlog: { type: 'string', default: '100000' },
     answer: { type: 'string', default: '50' },
+    large: { type: 'string', default: '40' },
   },
 });
 const root = path.resolve(import.meta.dirname, '../..');
@@ -56,6 +58,11 @@ const slow = await serve((request, response) => {
   request.resume();
   setTimeout(() => response.end('{}'), Number(values.answer));
 });
+const megabyte = JSON.stringify(Array.from({ length: 20_000 }, (_, id) => ({ id, name: 'x'.repeat(30) })));
+const large = await serve((request, response) => {
+  request.resume();
+  response.end(megabyte);
+});
 const cacheDir = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR }).SLUICE_CACHE_DIR;
 const postgres = await startPostgres({ dataDir: stateDir, cacheDir, port: 0 });
 const port = await freePort();
@@ -66,26 +73,30 @@ const env = {
   ...{ DATABASE_URL: postgres.url, SLUICE_EGRESS_ALLOW: '127.0.0.1' },
 };
 const children: ChildProcess[] = [];
-const start = (file: string, options: readonly string[] = []) =>
-  children.push(
-    spawn(process.execPath, [...options, path.join(root, file)], {
-      env,
-      stdio: ['ignore', 'inherit', 'inherit'],
-    }),
-  );
-const capture = async (event: string, id: string) => {
+const start = (file: string, options: readonly string[] = []) => {
+  const child = spawn(process.execPath, [...options, path.join(root, file)], {
+    env,
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  children.push(child);
+  return child;
+};
+/** The most memory that a process has taken since it began, in megabytes. */
+const peak = ({ pid }: ChildProcess) =>
+  Math.round(Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024);
+const capture = async (event: string, id: string, token = 'phc_bench') => {
   const answer = await fetch(`http://127.0.0.1:${port}/batch/`, {
     method: 'POST',
     body: JSON.stringify({
-      api_key: 'phc_bench',
+      api_key: token,
       batch: [{ event, distinct_id: 'probe', uuid: id, properties: { id } }],
     }),
   });
   await answer.text();
 };
 
-/** Captures probes, and returns the times that they take. `beside` is captured with each of them. */
-async function measure(beside?: string): Promise<number[]> {
+/** Captures probes, and returns the times that they take. `beside` is done with each of them. */
+async function measure(beside?: () => Promise<void>): Promise<number[]> {
   const answered = new Map<string, number>();
   const every = 1_000 / Number(values.rate);
   const end = performance.now() + Number(values.seconds) * 1_000;
@@ -93,7 +104,7 @@ async function measure(beside?: string): Promise<number[]> {
   for (let next = performance.now(); next < end; next += every) {
     await pause(Math.max(0, next - performance.now()));
     const id = crypto.randomUUID();
-    if (beside) asked.push(capture(beside, crypto.randomUUID()));
+    if (beside) asked.push(beside());
     asked.push(
       capture('healthy', id).then(() => {
         answered.set(id, performance.now());
@@ -113,15 +124,25 @@ try {
   await admin.query(
     `insert into organizations (id, name, slug) values ('00000000-0000-7000-8000-000000000000', 'bench', 'bench');
      insert into projects (uuid, organization_id, name, api_token)
-     values (gen_random_uuid(), '00000000-0000-7000-8000-000000000000', 'bench', 'phc_bench')`,
+     values (gen_random_uuid(), '00000000-0000-7000-8000-000000000000', 'bench', 'phc_bench'),
+       (gen_random_uuid(), '00000000-0000-7000-8000-000000000000', 'other', 'phc_other')`,
   );
   const hog = "fetch(inputs.url, {'body': {'id': event.properties.id ?? event.uuid}})";
   for (const [event, url] of Object.entries({ healthy, hangs, slow })) {
     const filters = [{ events: [{ id: event, type: 'events' }] }];
     await storeFunctions(admin, { projectId: 1, url, filters, hog });
   }
+  const every = Array.from({ length: Number(values.large) }, () => ({
+    events: [{ id: 'large', type: 'events' }],
+  }));
+  const asks =
+    'let one := fetch(inputs.url); let two := fetch(inputs.url); print(length(one.body), length(two.body))';
+  const holds = "let text := 'x'; for (let n := 0; n < 24; n := n + 1) { text := concat(text, text) }";
+  for (const hog of [asks, `${holds}; fetch(inputs.url); print(length(text))`]) {
+    await storeFunctions(admin, { projectId: 2, url: large, filters: every, hog });
+  }
   start('api/main.ts', API_OPTIONS);
-  start('bench/function-dispatch/worker.ts');
+  const worker = start('bench/function-dispatch/worker.ts');
   await ready(port);
   for (let at = 0; at < 100; at += 1) await capture('healthy', crypto.randomUUID());
   await pause(3_000);
@@ -144,13 +165,24 @@ try {
   for (let at = 0; at < 500; at += 1) await capture('hangs', crypto.randomUUID());
   await pause(3_000);
   const before = drained;
-  const beside = shown('beside both', await measure('hangs'));
+  const small = peak(worker);
+  const beside = shown('beside both', await measure(() => capture('hangs', crypto.randomUUID())));
   const { rows: left } = await admin.query(
     `select count(*)::int as left from function_queue q join functions f on f.id = q.function_id
      where f.filters->'events'->0->>'id' = 'slow'`,
   );
   if (left[0].left === 0) console.error('The backlog was gone before the end: take a larger one.');
+  await admin.query('truncate function_queue');
+  await pause(3_000);
+  const other = shown(
+    `beside ${values.large} programs of another project with large answers, and as many with much in memory, for each event`,
+    await measure(() => capture('large', crypto.randomUUID(), 'phc_other')),
+  );
   console.log(rows.join('\n'));
+  console.log(
+    `p95 beside the other project: ${(other / alone).toFixed(2)} × that alone. Memory of the worker:`,
+  );
+  console.log(`${small} MB before, at most ${peak(worker)} MB.`);
   console.log(
     `p95 beside both: ${(beside / alone).toFixed(2)} × that alone. ${hanging} requests hung, ${drained - before} of the backlog were sent meanwhile, ${left[0].left} were left.`,
   );

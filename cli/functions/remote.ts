@@ -57,6 +57,13 @@ export interface Chosen {
   search?: string;
 }
 
+interface SettledAnswer {
+  dismissed_count?: number;
+  cancelled_count?: number;
+  has_more: boolean;
+  looked_at_before: string | null;
+}
+
 /** The API has refused a request. */
 export class RemoteRefusal extends CommandError {
   override name = 'RemoteRefusal';
@@ -186,18 +193,28 @@ export class Remote {
 
   /** Lists failed invocations that nobody has done anything about, newest first. */
   async deadLetters(id: string, query: Record<string, string>): Promise<RemoteInvocation[]> {
-    const path = `${segment(id)}/invocations/?${new URLSearchParams({ ...query, open: 'true' })}`;
-    return ((await this.#ask('GET', path)) as { results: RemoteInvocation[] }).results;
+    const asked = new URLSearchParams({ limit: '50', ...query, open: 'true' });
+    const limit = Number(asked.get('limit'));
+    const found: RemoteInvocation[] = [];
+    // A page of a search may be empty and still be followed by others.
+    for (;;) {
+      const answer = await this.#ask('GET', `${segment(id)}/invocations/?${asked}`);
+      const { results, next } = answer as { results: RemoteInvocation[]; next: string | null };
+      found.push(...results);
+      if (next === null || found.length >= limit) return found.slice(0, limit);
+      asked.set('cursor', new URL(next).searchParams.get('cursor') as string);
+    }
   }
 
   /** Settles invocations until none of the chosen ones is left. Returns how many. */
   async settle(id: string, what: 'dismiss' | 'cancel', chosen: Chosen): Promise<number> {
     let count = 0;
-    for (;;) {
-      const answer = await this.#ask('POST', `${segment(id)}/invocations/${what}/`, chosen);
-      const { dismissed_count, cancelled_count, has_more } = answer as Record<string, number | boolean>;
-      count += Number(dismissed_count ?? cancelled_count);
+    for (let left = chosen; ; ) {
+      const answer = await this.#ask('POST', `${segment(id)}/invocations/${what}/`, left);
+      const { dismissed_count, cancelled_count, has_more, looked_at_before } = answer as SettledAnswer;
+      count += dismissed_count ?? cancelled_count ?? 0;
       if (!has_more) return count;
+      if (looked_at_before) left = { ...left, after: looked_at_before };
     }
   }
 

@@ -23,6 +23,7 @@ import { holdCohorts } from '../surroundings.ts';
 import { auditFunction, functionChanges } from './audit.ts';
 import { placeOf } from './create.ts';
 import type { FunctionCommandDependencies } from './dependencies.ts';
+import { requireMappingRoom } from './mapping-room.ts';
 import {
   type ContentFields,
   checkOnError,
@@ -165,6 +166,8 @@ export async function storeChange(
   if (enabled && !before.enabled && (await findDraft(client, key))) throw draftWaits();
   if (enabled && (enables || prepared.transpiled))
     await requireSiteRoom(client, key, prepared.transpiled ?? before.transpiled);
+  if (enabled && (enables || prepared.mappings))
+    await requireMappingRoom(client, key, prepared.mappings ?? before.mappings);
   if (!input.deleted) await holdCohorts(client, deps, before.project_id, prepared.compiled_from);
   const order = await placeOf(client, key, before.type, {
     order: input.execution_order === undefined ? null : input.execution_order,

@@ -22,6 +22,7 @@ import { holdCohorts } from '../surroundings.ts';
 import type { Template } from '../templates/template.ts';
 import { auditFunction } from './audit.ts';
 import type { FunctionCommandDependencies } from './dependencies.ts';
+import { requireMappingRoom } from './mapping-room.ts';
 import { checkOnError, contentOf, type FunctionInput, mergeContent, prepareContent } from './prepare.ts';
 import { requireSiteRoom } from './site-room.ts';
 
@@ -49,7 +50,10 @@ export async function createFunction(
           'another.',
       );
     }
-    if (enabled) await requireSiteRoom(client, key, prepared.transpiled);
+    if (enabled) {
+      await requireSiteRoom(client, key, prepared.transpiled);
+      await requireMappingRoom(client, key, prepared.mappings);
+    }
     await holdCohorts(client, deps, projectId, prepared.compiled_from);
     const order = input.execution_order ?? null;
     await insertFunction(client, {

@@ -17,6 +17,7 @@ import { auditFunction, functionChanges } from './audit.ts';
 import { MOST_TRIES, RETRY_SECONDS, stale, tooManyTries } from './change.ts';
 import type { FunctionCommandDependencies } from './dependencies.ts';
 import { isSameDraft, lockDraft, type ReadDraft, readDraft } from './draft.ts';
+import { requireMappingRoom } from './mapping-room.ts';
 import { mergeContent, prepareContent } from './prepare.ts';
 import { refusing } from './refusals.ts';
 import { compareContent, recordRevision } from './revisions.ts';
@@ -135,7 +136,10 @@ async function store(
   const { keyring } = deps;
   const { isOther, secretsReplaced } = await compareContent(keyring, before, prepared);
   const isNew = isOther || secretsReplaced;
-  if (before.enabled) await requireSiteRoom(client, key, prepared.transpiled);
+  if (before.enabled) {
+    await requireSiteRoom(client, key, prepared.transpiled);
+    await requireMappingRoom(client, key, prepared.mappings);
+  }
   await holdCohorts(client, deps, before.project_id, prepared.compiled_from);
   await updateFunction(client, key, { ...prepared, ...(isNew ? { version: before.version + 1 } : {}) });
   await deleteDraft(client, key);

@@ -5,8 +5,16 @@ import { refuse } from '../../refusals.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { type Actor, requestOf } from '../../tenancy/actor.ts';
 import { type FunctionRow, keyOf } from '../rows/functions.ts';
-import { changeReplay, insertReplay, type NewReplay, type ReplayRow } from '../rows/replays.ts';
-import { isActive, type ReplayStatus } from '../rules/replay.ts';
+import { lockReplays } from '../rows/locks.ts';
+import {
+  changeReplay,
+  hasActive,
+  insertReplay,
+  type NewReplay,
+  namesOfReplay,
+  type ReplayRow,
+} from '../rows/replays.ts';
+import { isActive, MOST_ACTIVE, type ReplayStatus } from '../rules/replay.ts';
 import type { FunctionTemporal } from '../temporal.ts';
 import { auditFunction, WHO } from './audit.ts';
 
@@ -64,7 +72,15 @@ export async function startReplay(
 ): Promise<ReplayRow> {
   const key = keyOf(row);
   const made = await transaction(deps.pool, async (client) => {
+    await lockReplays(client, key.projectId);
     const inserted = await insertReplay(client, key, given);
+    if (inserted && (await hasActive(client, key.projectId, MOST_ACTIVE + 1))) {
+      throw refuse.contested(
+        `This project already has ${MOST_ACTIVE} replays, broadcasts, reruns and counts in progress. Wait for one of ` +
+          'them to end, or cancel one.',
+        RETRY_SECONDS,
+      );
+    }
     if (!inserted) {
       const what = given.dry_run ? 'a count' : 'a replay, a broadcast or a rerun';
       throw refuse.contested(
@@ -134,13 +150,13 @@ const SHORT_PATIENCE = 500;
  * repeats this.
  */
 async function stir(
-  { temporal, logger }: ReplayDependencies,
+  { pool, temporal, logger }: ReplayDependencies,
   actor: Actor,
   replay: ReplayRow,
 ): Promise<void> {
   const patience = temporal.isReachable() ? PATIENCE : SHORT_PATIENCE;
-  const told = temporal
-    .within(patience, () => temporal.stir(replay))
+  const told = namesOfReplay(pool, replay)
+    .then((names) => temporal.within(patience, () => temporal.stir({ ...replay, ...names })))
     .catch((error) => {
       const about = { ...requestOf(actor), err: error, replayId: replay.id };
       logger.warn(about, 'Temporal did not hear of a replay; maintenance tells it again');

@@ -6,6 +6,7 @@ import {
   dismissInvocations,
   findSome,
   type InvocationSelection,
+  type Position,
 } from '../rows/history.ts';
 import { wakeNext } from '../rows/lines.ts';
 import { cancelPositions } from '../rows/positions.ts';
@@ -14,6 +15,8 @@ import { auditFunction, WHO } from './audit.ts';
 /** The most invocations of one request, and of one transaction. */
 export const MOST_SETTLED = 10_000;
 const AT_ONCE = 1_000;
+/** A search that finds little looks at so many pieces in one request. */
+const MOST_PIECES = 10;
 
 export type Selected = Omit<InvocationSelection, keyof FunctionKey | 'isOpen'>;
 
@@ -21,6 +24,8 @@ export interface Settled {
   count: number;
   /** Whether there may be more. */
   isMore: boolean;
+  /** Then what comes before this time has been looked at. */
+  lookedAtBefore: string | null;
 }
 
 export interface SettleDependencies {
@@ -38,7 +43,7 @@ export function dismissFailed(
 ): Promise<Settled> {
   const key = keyOf(row);
   return inPieces(deps, { ...key, ...selected }, false, async (client, ids) => {
-    const count = await dismissInvocations(client, { ...key, ids }, AT_ONCE);
+    const count = await dismissInvocations(client, key, ids);
     if (count > 0) await auditFunction(client, actor, key, 'dismissed', { name: row.name, count });
     return count;
   });
@@ -65,8 +70,8 @@ export async function cancelWaitingOf(
         await audited(client, count);
         return count;
       });
-  const { count, isMore } = await inPieces(deps, { ...key, ...selected }, true, async (client, ids) => {
-    const { count, lines } = await cancelInvocations(client, { ...key, ids }, reason, AT_ONCE);
+  const settled = await inPieces(deps, { ...key, ...selected }, true, async (client, ids) => {
+    const { count, lines } = await cancelInvocations(client, key, ids, reason);
     await wakeNext(
       client,
       lines.map((line) => ({ ...key, line })),
@@ -74,10 +79,10 @@ export async function cancelWaitingOf(
     await audited(client, count);
     return count;
   });
-  return { count: count + positions, isMore };
+  return { ...settled, count: settled.count + positions };
 }
 
-/** Settles pieces until nothing is left, or one request has done enough. */
+/** Settles piece after piece until nothing is left, or one request has done enough. */
 async function inPieces(
   { pool, find }: SettleDependencies,
   selection: InvocationSelection,
@@ -85,11 +90,16 @@ async function inPieces(
   settle: (client: Transaction, ids: readonly string[]) => Promise<number>,
 ): Promise<Settled> {
   let count = 0;
-  for (;;) {
-    const ids = await find((queryable) => findSome(queryable, selection, { waiting, limit: AT_ONCE }));
-    const settled = ids.length === 0 ? 0 : await transaction(pool, (client) => settle(client, ids));
-    count += settled;
-    if (ids.length < AT_ONCE || settled === 0) return { count, isMore: false };
-    if (count >= MOST_SETTLED) return { count, isMore: true };
+  let position: Position | undefined;
+  for (let pieces = 1; ; pieces += 1) {
+    const { ids, next } = await find((queryable) =>
+      findSome(queryable, selection, { waiting, position, limit: AT_ONCE }),
+    );
+    if (ids.length > 0) count += await transaction(pool, (client) => settle(client, ids));
+    if (next === undefined) return { count, isMore: false, lookedAtBefore: null };
+    if (count >= MOST_SETTLED || pieces >= MOST_PIECES) {
+      return { count, isMore: true, lookedAtBefore: next.value };
+    }
+    position = next;
   }
 }

@@ -20,9 +20,11 @@ import {
   whileDisabled,
   withoutEvent,
 } from './outcomes.ts';
-import type { Load } from './shares.ts';
+import { hasRoomFor, type Load } from './shares.ts';
 
-export interface AttemptDependencies extends ContentDependencies, Omit<DeliveryDependencies, 'keep'> {
+export interface AttemptDependencies
+  extends ContentDependencies,
+    Omit<DeliveryDependencies, 'keep' | 'hold'> {
   /** Where events are read. */
   readPool: Pool;
   logger: Pick<Logger, 'warn'>;
@@ -202,23 +204,29 @@ export class Attempts {
     event: FoundEvent | null,
     items: readonly StoredEvent[] | undefined,
   ): Promise<Outcome> {
-    const {
-      leaseSeconds: seconds,
-      load: { characters },
-    } = this.#around;
+    const { leaseSeconds: seconds, load } = this.#around;
     const keep: DeliveryDependencies['keep'] = ({ seq, batch }, progress) =>
       batch
         ? keepBatchProgress(this.#deps.pool, { seq, batch, lease, progress, seconds })
         : keepProgress(this.#deps.pool, { seq, lease, progress, seconds });
-    const size = (items ?? (event ? [event] : [])).reduce((sum, one) => sum + sizeOf(one), 0);
-    characters.add(row.project_id, size);
+    let size = 0;
+    const take = (more: number) => {
+      load.characters.add(row.project_id, more);
+      size += more;
+    };
+    const hold = (bytes: number) => {
+      const isRoom = hasRoomFor(load, row.project_id, { bytes, own: size });
+      if (isRoom) take(bytes);
+      return isRoom;
+    };
+    take((items ?? (event ? [event] : [])).reduce((sum, one) => sum + sizeOf(one), 0));
     try {
-      return await new Delivery({ ...this.#deps, keep }, row, found, event, items).run();
+      return await new Delivery({ ...this.#deps, keep, hold }, row, found, event, items).run();
     } catch (error) {
       this.#deps.logger.warn({ err: error, functionId: row.function_id }, 'an invocation could not be run');
       return postponed(row, AFTER_ERROR);
     } finally {
-      characters.add(row.project_id, -size);
+      take(-size);
     }
   }
 }

@@ -1,3 +1,4 @@
+import { nextTurn } from '../../db/loop-turns.ts';
 import type { StoredInputs } from '../rules/definition.ts';
 import { type ItemStep, type StepItem, stepWithin } from '../run.ts';
 import { type Runner, RunnerBusyError, RunnerLimitError } from '../runner.ts';
@@ -16,10 +17,17 @@ interface Group {
   runnable: Runnable;
   inputs: StoredInputs;
   asked: Asked[];
+  /** About how many bytes go to the thread. */
+  bytes: number;
 }
 
-/** The most items of one job. */
+/** The most items of one job, and about how many bytes of them. */
 const AT_ONCE = 50;
+const BYTES_AT_ONCE = 4 * 1024 * 1024;
+/** As much is taken for an item whose size nobody knows. */
+const UNKNOWN = 256 * 1024;
+/** Jobs of more bytes go to a thread one after the other, and others have their turn between them. */
+const MUCH = 512 * 1024;
 const AFTER_BUSY = 20;
 
 /** What a step may use here. What needs more, or comes with more of an event, runs in a thread. */
@@ -43,7 +51,7 @@ export class Compute {
     this.#runner = runner;
   }
 
-  /** `size`: of the event in bytes. Throws a RunnerLimitError if the step was ended from outside. */
+  /** `size`: of what it is given, in bytes. Throws a RunnerLimitError if the step was ended from outside. */
   step(
     projectId: number,
     key: string,
@@ -55,12 +63,13 @@ export class Compute {
     if (here) return Promise.resolve(here);
     return new Promise((resolve, reject) => {
       let group = this.#groups.get(key);
-      if (!group || group.asked.length >= AT_ONCE) {
+      if (!group || group.asked.length >= AT_ONCE || group.bytes >= BYTES_AT_ONCE) {
         if (group) this.#run(group);
-        group = { projectId, runnable, inputs, asked: [] };
+        group = { projectId, runnable, inputs, asked: [], bytes: 0 };
         this.#groups.set(key, group);
       }
       group.asked.push({ item, resolve, reject });
+      group.bytes += Number.isFinite(size) ? size : UNKNOWN;
       if (this.#isPlanned) return;
       this.#isPlanned = true;
       setImmediate(() => {
@@ -91,7 +100,13 @@ export class Compute {
     return undefined;
   }
 
-  #run({ projectId, runnable, inputs, asked }: Group): void {
+  #run(group: Group): void {
+    if (group.bytes > MUCH) void nextTurn().then(() => this.#send(group));
+    else this.#send(group);
+  }
+
+  #send(group: Group): void {
+    const { projectId, runnable, inputs, asked } = group;
     this.#runner
       .steps(projectId, { bytecode: runnable.bytecode, inputs, items: asked.map(({ item }) => item) })
       .then(
@@ -102,11 +117,11 @@ export class Compute {
           }
           // What has not had its turn stands at the end of those that wait for a thread.
           const rest = asked.slice(steps.length);
-          if (rest.length > 0) this.#run({ projectId, runnable, inputs, asked: rest });
+          if (rest.length > 0) this.#run({ ...group, asked: rest });
         },
         (error: Error) => {
           if (error instanceof RunnerBusyError) {
-            setTimeout(() => this.#run({ projectId, runnable, inputs, asked }), AFTER_BUSY);
+            setTimeout(() => this.#run(group), AFTER_BUSY);
           } else for (const one of asked) one.reject(error);
         },
       );

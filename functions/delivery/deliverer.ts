@@ -202,15 +202,19 @@ export class Deliverer {
       expectAll(shares);
       throw error;
     }
-    const taken = new Map<string, number>();
-    for (const row of rows) taken.set(row.function_id, (taken.get(row.function_id) ?? 0) + 1);
-    const filled = shares.filter(({ line, count }) => (taken.get(line.functionId) ?? 0) >= count);
+    const taken = Map.groupBy(rows, (row) => row.function_id);
+    const takenOf = ({ line }: Share) => taken.get(line.functionId) ?? [];
+    const filled = shares.filter((share) => takenOf(share).length >= share.count);
     expectAll(filled);
     for (const share of shares) {
       const { line, count } = share;
       const hasMore = filled.includes(share);
       line.isCrowded = hasMore && count > FEW;
-      if (!hasMore) line.since = takenBefore(began);
+      // What was taken leaves its place in the index, for as long as anybody may still see it. No claim passes all of these
+      // again. The next look finds what was committed late, or given back, before this time.
+      line.since = hasMore
+        ? takenOf(share).reduce((latest, row) => Math.max(latest, Date.parse(row.was_due)), line.since)
+        : takenBefore(began);
     }
     for (const row of rows) this.#count(row, 1);
     void this.#attempts.begin({ rows, lease });

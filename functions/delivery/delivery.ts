@@ -31,6 +31,7 @@ import { RunnerLimitError } from '../runner.ts';
 import type { Compute } from './compute.ts';
 import type { Runnable } from './contents.ts';
 import type { Hosts } from './hosts.ts';
+import type { LargeAnswers, Place } from './large-answers.ts';
 
 /** An event that a program asks to capture. */
 export interface FunctionEvent {
@@ -47,6 +48,9 @@ export interface DeliveryDependencies {
   egress: Pick<Egress, 'fetch'>;
   integrations: Integrations;
   hosts: Hosts;
+  largeAnswers: LargeAnswers;
+  /** Notes that an invocation takes so many bytes more of memory. False: its project has too much in memory already. */
+  hold(bytes: number): boolean;
   /** Stores events of programs. The same event is stored once. */
   capture(projectId: number, events: readonly FunctionEvent[]): Promise<void>;
   /** Stores how far an invocation is. Returns false if it belongs to somebody else by now. */
@@ -78,6 +82,10 @@ const isFinal = (error: Error): boolean =>
   error instanceof RangeError ||
   (error as { code?: string }).code === 'UND_ERR_INVALID_ARG';
 
+/** What a paused program takes is noted from so many bytes on. */
+const NOTED = 256 * 1024;
+/** When a program begins anew for which there was no room, in milliseconds. */
+const AFTER_FULL = 2_000;
 const SHOWN = 2_048;
 const LONGEST_DELAY = 30 * 86_400_000;
 
@@ -117,6 +125,10 @@ export class Delivery {
   readonly #progress: Progress;
   #redact = redactor([], {});
   #captured: unknown[] = [];
+  /** Where its large answers are. */
+  #place: Place | undefined;
+  /** For how many bytes of the paused program room is held. */
+  #paused = 0;
   /** What it has taken so far, in milliseconds: its program, and each of its requests. */
   #program = 0;
   readonly #requests: number[] = [];
@@ -153,6 +165,14 @@ export class Delivery {
   }
 
   async run(): Promise<Outcome> {
+    try {
+      return await this.#run();
+    } finally {
+      this.#place?.leave();
+    }
+  }
+
+  async #run(): Promise<Outcome> {
     const { project_id: projectId, id } = this.#row;
     const uuid = this.#event.uuid;
     if (!this.#variant) return this.#fail('failed', 'The mapping of the invocation is gone.');
@@ -186,6 +206,9 @@ export class Delivery {
         memory = Math.max(memory, step.memory);
         this.#program = step.milliseconds;
         if (step.status !== 'waits') break;
+        const more = step.memory > NOTED ? Math.max(0, step.memory - this.#paused) : 0;
+        if (more > 0 && !this.#deps.hold(more)) return this.#later();
+        this.#paused += more;
         const answer = await this.#answer(step, found.substitutions);
         if ('status' in answer && 'logs' in answer) return answer;
         const { state } = step;
@@ -218,6 +241,13 @@ export class Delivery {
     return this.#outcome({ status: 'failed', error });
   }
 
+  /** Ends here until its project has less in memory. The program begins anew then, with the answers that it has had. */
+  #later(): Outcome {
+    const { attempt } = this.#row;
+    const after = AFTER_FULL * (1 + Math.random());
+    return this.#outcome({ status: 'postponed', after, attempt, progress: this.#progress });
+  }
+
   /** Waits for an integration that may be usable later, or gives up. */
   #withoutIntegration({ message, isTemporary }: IntegrationError): Outcome {
     const text = `Error building inputs for event ${this.#event.uuid}: ${message}`;
@@ -236,7 +266,7 @@ export class Delivery {
   #step(item: StepItem): Promise<ItemStep> {
     const { project_id: projectId, version, mapping } = this.#row;
     const key = `${this.#runnable.id}:${version}:${mapping}`;
-    const given = { item, size: this.#bytes };
+    const given = { item, size: this.#bytes + this.#paused };
     return this.#deps.compute.step(projectId, key, this.#runnable, this.#variant.inputs, given);
   }
 
@@ -332,6 +362,11 @@ export class Delivery {
           const name = `${this.#row.project_id} ${host}`;
           hosts.enter(name, host);
           entered = name;
+        },
+        admit: () => {
+          if (this.#place) return undefined;
+          this.#place = this.#deps.largeAnswers.enter(this.#row.project_id);
+          return this.#place.granted;
         },
       });
       answered = fetched.shown.response !== null;

@@ -13,7 +13,7 @@ export class Load {
   readonly inProgress = new PerProject();
   /** Places that claims under way may fill. */
   readonly reserved = new PerProject();
-  /** The characters of the events in progress. */
+  /** The characters of the events in progress, and what paused programs take, in bytes. */
   readonly characters = new PerProject();
   /** How many times events are being read. */
   readonly reading = new PerProject();
@@ -27,13 +27,27 @@ const MOST_OF_ONE = 100;
 const OF_A_PROJECT = 0.75;
 /** Which part of these a function may have of what the others of its project leave. */
 const OF_A_FUNCTION = 2 / 3;
-/** How much of events those of a project may have in progress, in characters, and all together. */
+/** How much of that those of a project may have in progress, and all together. */
 const MOST_CHARACTERS = { ofProject: 32_000_000, ofAll: 128_000_000 };
 /** How many times events of a project are read at once. */
 const MOST_READS = 4;
 /** Results that are not written yet: at most so many for each place, and of one project a part of them. */
 const UNWRITTEN = 4;
 const UNWRITTEN_OF_A_PROJECT = 0.5;
+
+/** Answers whether an invocation that has its `own` already may take more. One alone always may. */
+export function hasRoomFor(
+  { characters }: Pick<Load, 'characters'>,
+  projectId: number,
+  { bytes, own }: { bytes: number; own: number },
+): boolean {
+  const ofOthers = characters.of(projectId) - own;
+  return (
+    ofOthers <= 0 ||
+    (characters.of(projectId) + bytes <= MOST_CHARACTERS.ofProject &&
+      characters.all + bytes <= MOST_CHARACTERS.ofAll)
+  );
+}
 
 /**
  * Divides the free places among functions for which something is due. A project gets at most a part of what others leave, a

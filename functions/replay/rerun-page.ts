@@ -11,16 +11,16 @@ export async function rerunPage(
   row: ReplayRow,
   { most }: { most: number },
 ): Promise<FoundPage | null> {
-  const all = await nextEnded(pool, row, PAGE);
+  const { ended, last: lastOfAll } = await nextEnded(pool, row, PAGE);
   const ids: string[] = [];
   let scanned = 0;
-  for (const { id, wanted } of all) {
+  for (const { id, wanted } of ended) {
     // What comes later waits for the next page, and the rate for its time.
     if (!row.dry_run && ids.length >= most) break;
     if (wanted) ids.push(id);
     scanned += 1;
   }
-  const last = all[scanned - 1];
+  const last = scanned < ended.length ? ended[scanned - 1] : (lastOfAll ?? ended.at(-1));
   if (!last) return null;
   return {
     done: {

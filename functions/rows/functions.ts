@@ -315,6 +315,19 @@ export async function hasFunctions(
   return rows.length > 0;
 }
 
+/** Counts the mappings of the enabled functions of a project, without those of one of them. */
+export async function countMappings(
+  queryable: Queryable,
+  { projectId, functionId }: FunctionKey,
+): Promise<number> {
+  const { rows } = await queryable.query(
+    `select coalesce(sum(json_array_length(mappings)), 0)::int as count from functions
+     where project_id = $1 and id <> $2 and enabled and deleted_at is null and mappings is not null`,
+    [projectId, functionId],
+  );
+  return rows[0].count;
+}
+
 /** Counts the enabled functions of a type, without one of them. */
 export async function countEnabled(
   queryable: Queryable,

@@ -74,6 +74,8 @@ export interface QueueRow {
   progress: Progress | null;
   /** Whether an attempt before was lost. */
   was_lost: boolean;
+  /** When it was due. */
+  was_due: string;
   /** Those with the same line run one after the other. Absent: the order does not matter. */
   line?: string | null;
   /** Those that are delivered together have the same. Absent: it goes alone. */
@@ -85,7 +87,7 @@ export interface QueueRow {
 /** What a claim returns of rows `q`. */
 export const CLAIMED = `q.seq, q.id, q.project_id, q.function_id, q.version, q.mapping, q.event_uuid, q.event_timestamp,
   q.distinct_id, q.person_id, q.groups, q.globals, q.clock, q.seed, q.created_at, q.attempt, q.progress,
-  due.lost as was_lost`;
+  due.lost as was_lost, due.due_at as was_due`;
 
 /** How many invocations of a function to claim. */
 export interface Want {
@@ -109,9 +111,9 @@ export async function claim(
   const { rows } = await queryable.query({
     name: isHeld ? 'claim-held-invocations' : 'claim-invocations',
     text: `with due as materialized (
-       select found.seq, found.lost from unnest($1::int[], $2::uuid[], $3::int[], $4::timestamptz[])
+       select found.seq, found.lost, found.due_at from unnest($1::int[], $2::uuid[], $3::int[], $4::timestamptz[])
          as w (project_id, function_id, count, since)
-       cross join lateral (select c.seq, c.lease is not null as lost from function_queue c
+       cross join lateral (select c.seq, c.lease is not null as lost, c.due_at from function_queue c
          where c.project_id = w.project_id and c.function_id = w.function_id
            and c.due_at >= w.since and c.due_at <= clock_timestamp()
          order by c.due_at, c.seq limit w.count for update skip locked) found)

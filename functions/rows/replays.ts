@@ -44,6 +44,15 @@ export interface ReplayKey {
 
 const ACTIVE = "status in ('running', 'paused')";
 
+/** Answers whether so many replays of a project are in progress. */
+export async function hasActive(queryable: Queryable, projectId: number, atLeast: number): Promise<boolean> {
+  const { rowCount } = await queryable.query(
+    `select from function_replays where project_id = $1 and ${ACTIVE} offset $2 limit 1`,
+    [projectId, atLeast - 1],
+  );
+  return rowCount === 1;
+}
+
 export type NewReplay = Pick<ReplayRow, 'id' | 'kind' | 'dry_run' | 'rate_per_second'> &
   Partial<Pick<ReplayRow, 'after' | 'before' | 'properties' | 'bytecode' | 'selection' | 'version'>>;
 
@@ -76,6 +85,24 @@ export async function findReplay(
     projectId,
     replayId,
   ]);
+  return rows[0];
+}
+
+/** What people call the function of a replay and its project. Null: it has no name, or is gone. */
+export interface ReplayNames {
+  function_name: string | null;
+  project_name: string | null;
+}
+
+export async function namesOfReplay(
+  queryable: Queryable,
+  { project_id, function_id }: Pick<ReplayRow, 'project_id' | 'function_id'>,
+): Promise<ReplayNames> {
+  const { rows } = await queryable.query(
+    `select (select name from functions where project_id = $1 and id = $2) as function_name,
+       (select name from projects where id = $1) as project_name`,
+    [project_id, function_id],
+  );
   return rows[0];
 }
 

@@ -3,61 +3,93 @@ import { prefixPattern } from '../../db/reading.ts';
 import type { FunctionKey } from './functions.ts';
 import type { ReplayRow } from './replays.ts';
 
-/** A condition on an invocation `i`: the text, as a pattern, is in its error or in what was sent and answered. */
-export const mentions = (pattern: string): string => `(i.error ilike ${pattern} or exists (
-   select from json_array_elements(i.attempts) a where a->>'url' ilike ${pattern} or a->>'error' ilike ${pattern}
-     or a->>'request_body' ilike ${pattern} or a->>'response_body' ilike ${pattern}))`;
-
 /** What contains a text. */
-export const patternOf = (text: string): string => `%${prefixPattern(text)}`;
+const patternOf = (text: string): string => `%${prefixPattern(text)}`;
 
-/** Those that a rerun takes, of invocations `i`. What was run again, or needs nothing more, is left out. */
-const SELECTED = `i.project_id = $1 and i.function_id = $2 and i.status = any($3) and i.rerun_at is null
-   and i.dismissed_at is null and i.finished_at >= $4 and i.finished_at < $5 and i.finished_at <= $6`;
+/**
+ * A condition on an invocation `i`: the text is in its error or in what was sent and answered. What does not have it, as JSON
+ * writes it, need not be taken apart.
+ */
+export function mentions(text: string, given: (value: unknown) => string): string {
+  const pattern = given(patternOf(text));
+  const written = given(patternOf(JSON.stringify(text).slice(1, -1)));
+  return `(i.error ilike ${pattern} or i.attempts::text ilike ${written} and exists (
+    select from json_array_elements(i.attempts) a where a->>'url' ilike ${pattern} or a->>'error' ilike ${pattern}
+      or a->>'request_body' ilike ${pattern} or a->>'response_body' ilike ${pattern}))`;
+}
 
-const selectedBy = (row: ReplayRow, horizon: string): unknown[] => [
-  ...[row.project_id, row.function_id, [row.selection?.status ?? 'failed'].flat()],
-  ...[row.after ?? '-infinity', row.before ?? 'infinity', horizon],
+/** Invocations `i` among which a rerun looks. */
+const IN_RANGE = `i.project_id = $1 and i.function_id = $2
+   and i.finished_at >= $3 and i.finished_at < $4 and i.finished_at <= $5`;
+/** Those that it takes. What was run again, or needs nothing more, is left out. */
+const selected = (statuses: string) =>
+  `i.status = any(${statuses}) and i.rerun_at is null and i.dismissed_at is null`;
+
+const rangeOf = (row: ReplayRow, horizon: string): unknown[] => [
+  ...[row.project_id, row.function_id, row.after ?? '-infinity', row.before ?? 'infinity', horizon],
 ];
+const statusesOf = (row: ReplayRow): string[] => [row.selection?.status ?? 'failed'].flat();
 
 /** Counts the invocations that a rerun looks at. */
 export async function countEnded(queryable: Queryable, row: ReplayRow, horizon: string): Promise<number> {
   const { rows } = await queryable.query(
-    `select count(*) from function_invocations i where ${SELECTED}`,
-    selectedBy(row, horizon),
+    `select count(*) from function_invocations i where ${IN_RANGE} and ${selected('$6')}`,
+    [...rangeOf(row, horizon), statusesOf(row)],
   );
   return rows[0].count;
 }
 
-/** An invocation that a rerun looks at. */
+/** A place among invocations that have ended. */
 export interface EndedPosition {
   id: string;
   finished_at: string;
-  /** Whether it mentions what is searched for. */
+}
+
+/** An invocation that a rerun looks at. `wanted`: whether it mentions what is searched for. */
+export interface Ended extends EndedPosition {
   wanted: boolean;
 }
 
-/** Lists the next invocations of a rerun, in the order in which they ended. */
+/** How many invocations one page looks through. */
+const LOOKED_THROUGH = 20_000;
+
+/**
+ * Lists the next invocations of a rerun, in the order in which they ended. `last`: all up to it are listed. Null: those up to
+ * the end are.
+ */
 export async function nextEnded(
   queryable: Queryable,
   row: ReplayRow,
   limit: number,
-): Promise<EndedPosition[]> {
+): Promise<{ ended: Ended[]; last: EndedPosition | null }> {
   const { search } = row.selection ?? { search: null };
-  const values = selectedBy(row, row.horizon as string);
+  const values = rangeOf(row, row.horizon as string);
   const given = (value: unknown) => `$${values.push(value)}`;
+  const placed = (sign: string, { finished_at, id }: EndedPosition) =>
+    `and (i.finished_at, i.id) ${sign} (${given(finished_at)}::timestamptz, ${given(id)}::uuid)`;
+  const inOrder = 'order by i.finished_at, i.id';
   const after =
     row.last_timestamp === null
       ? ''
-      : `and (i.finished_at, i.id) > (${given(row.last_timestamp)}::timestamptz, ${given(row.last_id)}::uuid)`;
-  const { rows } = await queryable.query(
-    `select i.id, i.finished_at, ${search === null ? 'true' : mentions(given(patternOf(search)))} as wanted
-     from (select * from function_invocations i where ${SELECTED} ${after}
-       order by i.finished_at, i.id limit ${given(limit)}) i
-     order by i.finished_at, i.id`,
+      : placed('>', { finished_at: row.last_timestamp, id: row.last_id as string });
+  // What has other statuses is passed over, and there may be very many of them.
+  const { rows: places } = await queryable.query(
+    `select i.id, i.finished_at from function_invocations i where ${IN_RANGE} ${after}
+     ${inOrder} offset ${LOOKED_THROUGH - 1} limit 1`,
     values,
   );
-  return rows;
+  const last: EndedPosition | null = places[0] ?? null;
+  const until = last ? placed('<=', last) : '';
+  const taken = selected(given(statusesOf(row)));
+  const wanted = search === null ? 'true' : mentions(search, given);
+  const { rows } = await queryable.query(
+    `select i.id, i.finished_at, ${wanted} as wanted
+     from (select * from function_invocations i where ${IN_RANGE} and ${taken} ${after} ${until}
+       ${inOrder} limit ${given(limit)}) i
+     ${inOrder}`,
+    values,
+  );
+  return { ended: rows, last: rows.length < limit ? last : rows.at(-1) };
 }
 
 export interface Repetition {

@@ -10,6 +10,9 @@ export type Hold = 'queue' | 'watcher';
 
 export const isActive = (status: ReplayStatus): boolean => status === 'running' || status === 'paused';
 
+/** So many replays, broadcasts, reruns and counts of a project may be in progress at once. */
+export const MOST_ACTIVE = 20;
+
 /** So many invocations of a function may wait before a replay adds no more. */
 export const MOST_WAITING = 100_000;
 export const RATE = { default: 100, most: 10_000 } as const;

@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { closeHorizon, readHorizon } from '../../db/horizon.ts';
 import { type Pool, transaction } from '../../db/pool.ts';
-import { NoTurnError } from '../../db/turns.ts';
+import { NoTurnError, Turns } from '../../db/turns.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { Work } from '../../tenancy/product.ts';
 import { eventPage, type FoundPage, type PageDependencies } from '../replay/event-page.ts';
@@ -20,6 +20,7 @@ import {
   findReplay,
   hasMoreWaiting,
   holdReplay,
+  namesOfReplay,
   quietReplays,
   type ReplayRow,
 } from '../rows/replays.ts';
@@ -38,7 +39,9 @@ export interface ReplayRunDependencies extends PageDependencies {
 }
 
 const CLOSING = 2_000;
-const COUNTING = 60_000;
+const COUNTING = 20_000;
+/** Few count at once, so that most connections are left for what goes on. Who has no turn does without a total. */
+const counters = new Turns({ atOnce: 2, perAsker: 1 });
 /** How long to wait for transactions that are writing what has ended, in milliseconds. */
 const WRITING = 20_000;
 const CALL = 10_000;
@@ -104,11 +107,13 @@ async function horizonAfter(pool: Pool, instant: string, signal: AbortSignal): P
 }
 
 const count = (pool: Pool, row: ReplayRow, horizon: string): Promise<number> =>
-  transaction(pool, async (client) => {
-    await client.query(`set local statement_timeout = ${COUNTING}`);
-    if (row.kind === 'replay') return countReplayEvents(client, row, horizon);
-    return row.kind === 'rerun' ? countEnded(client, row, horizon) : countPersons(client, row.project_id);
-  });
+  counters.take({ projectId: row.project_id }, () =>
+    transaction(pool, async (client) => {
+      await client.query(`set local statement_timeout = ${COUNTING}`);
+      if (row.kind === 'replay') return countReplayEvents(client, row, horizon);
+      return row.kind === 'rerun' ? countEnded(client, row, horizon) : countPersons(client, row.project_id);
+    }),
+  );
 
 const PAGES = { replay: eventPage, broadcast: personPage, rerun: rerunPage } as const;
 
@@ -231,7 +236,7 @@ export async function mendReplays(
   for (const row of [...stopped, ...quiet]) {
     signal.throwIfAborted();
     beat();
-    await temporal.stir(row);
+    await temporal.stir({ ...row, ...(await namesOfReplay(pool, row)) });
   }
   if (quiet.length > 0) logger.info({ replays: quiet.length }, 'replays that stood still were stirred');
   return stopped.length + quiet.length;

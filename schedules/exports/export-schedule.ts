@@ -11,9 +11,8 @@ import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import type { ExportRunInput } from '../../exports/temporal.ts';
 import { jitterOf, scheduleTimes } from '../../intervals/index.ts';
 import { EXPORT_KIND, EXPORT_RUN, searchAttributes } from '../../workflows/names.ts';
+import { plain, shortened } from '../summary.ts';
 
-/** How many bytes of a summary the Temporal UI accepts. */
-const LONGEST_SUMMARY = 200;
 /** The default of the server. Intervals that ended while Temporal was away are exported when it is back. */
 const CATCHUP_WINDOW = 365 * 86_400_000;
 
@@ -35,20 +34,12 @@ export type ExportScheduleRow = Pick<
 
 type Told = Pick<BatchExportRow, 'name' | 'model' | 'interval' | 'destination_type'>;
 
-/**
- * Removes everything from a name that the Temporal UI, which renders Markdown, could show as a link, an image or
- * markup.
- */
-const plain = (name: string): string => name.replaceAll(/:\/\/|[\p{Cc}`*~<>[\]|\\\s]+/gu, ' ').trim();
-
 const aboutOf = (row: Told): string =>
   `${row.model} every ${row.interval.replace(/^every /, '')} to ${row.destination_type}: ${plain(row.name)}`;
 
 /** Writes the summary of a workflow for the Temporal UI. It cuts off a long name. */
 export function summaryOf(row: Told, what = 'Batch export'): string {
-  const bytes = Buffer.from(`${what} ${aboutOf(row)}`).subarray(0, LONGEST_SUMMARY);
-  // Drops a character that was cut in half at the end.
-  return new TextDecoder().decode(bytes, { stream: true });
+  return shortened(`${what} ${aboutOf(row)}`);
 }
 
 /** Returns the search attributes of a workflow of an export. */

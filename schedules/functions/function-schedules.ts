@@ -1,5 +1,5 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import type { FunctionReplayInput, FunctionTemporal } from '../../functions/temporal.ts';
+import type { FunctionReplayInput, FunctionTemporal, StirredReplay } from '../../functions/temporal.ts';
 import {
   BROADCAST_KIND,
   FUNCTION_BROADCAST,
@@ -12,6 +12,7 @@ import {
   RERUN_KIND,
   searchAttributes,
 } from '../../workflows/names.ts';
+import { plain, shortened } from '../summary.ts';
 
 export interface FunctionSchedulesOptions {
   taskQueue: string;
@@ -30,6 +31,15 @@ const KINDS = {
     ...{ what: 'ended invocations', many: 'ended invocations again' },
   },
 } as const;
+
+/** How much of a name a summary shows, in bytes. */
+const LONGEST_NAME = 60;
+const named = (name: string | null, id: string | number): string => {
+  const text = plain(name ?? '');
+  return text === '' ? String(id) : shortened(text, LONGEST_NAME);
+};
+const called = ({ function_name, function_id, project_name, project_id }: StirredReplay): string =>
+  `function ${named(function_name, function_id)} of project ${named(project_name, project_id)}`;
 
 /** Implements with Temporal's client what functions need from Temporal. */
 export function createFunctionSchedules(
@@ -53,9 +63,11 @@ export function createFunctionSchedules(
           { key: searchAttributes.project, value: projectId },
           { key: searchAttributes.function, value: functionId },
         ],
-        staticSummary: dry_run
-          ? `Count for how many ${what} function ${functionId} would run`
-          : `Run function ${functionId} for ${many}`,
+        staticSummary: shortened(
+          dry_run
+            ? `Count for how many ${what} ${called(replay)} would run`
+            : `Run ${called(replay)} for ${many}`,
+        ),
       });
     },
     async startNotice(notice, about) {

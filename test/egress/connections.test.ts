@@ -58,6 +58,50 @@ afterAll(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
+describe('a large answer', () => {
+  const LARGE = 'x'.repeat(1_000_000);
+
+  test('is read when it may be, and stays with its sender until then', async () => {
+    let isSent = false;
+    answer = (_request, response) =>
+      response.end(LARGE, () => {
+        isSent = true;
+      });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let asked = 0;
+    const admit = () => {
+      asked += 1;
+      return promise;
+    };
+    let isRead = false;
+    const reading = egress()
+      .fetch(`http://${OPEN}:${port}/`, { admit })
+      .then((got) => {
+        isRead = true;
+        return got;
+      });
+    while (asked === 0) await pause(5);
+    // Others need nobody's leave, and pass it.
+    answer = (_request, response) => response.end('little');
+    for (let number = 0; number < 50; number += 1) {
+      const little = await egress().fetch(`http://${OPEN}:${port}/`, { admit });
+      expect(String(little.body)).toBe('little');
+    }
+    expect([isRead, asked]).toEqual([false, 1]);
+    resolve();
+    expect((await reading).body.length).toBe(LARGE.length);
+    expect([isSent, asked]).toEqual([true, 1]);
+  });
+
+  test('that may not be read in time is no answer', async () => {
+    answer = (_request, response) => response.end(LARGE);
+    const reading = egress().fetch(`http://${OPEN}:${port}/`, {
+      ...{ timeoutMilliseconds: 100, admit: () => new Promise<void>(() => undefined) },
+    });
+    await expect(reading).rejects.toThrow(/no answer from .* within 0.1 seconds/);
+  });
+});
+
 /** What a request by node:http, by a socket like pg's, and by fetch comes to. */
 const ways: [name: string, get: (from: Egress, host: string) => Promise<string>][] = [
   ['fetch', async (from, host) => (await from.fetch(`http://${host}:${port}/`)).body.toString()],

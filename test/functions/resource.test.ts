@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { MOST_MAPPINGS } from '../../functions/rules/limits.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 
 const api = apiForFile();
@@ -182,6 +183,32 @@ describe('a new function', () => {
 
 const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
 const string = (key: string, more = {}) => ({ key, type: 'string', ...more });
+
+test('the enabled functions of a project have only so many mappings together', async () => {
+  const carl = await api.createTenant('Carl');
+  const mappings = (count: number) => Array.from({ length: count }, (_, n) => ({ name: `m${n}` }));
+  const full = await made({ hog: 'return 1', enabled: true, mappings: mappings(1) }, carl);
+  await api.pool.query(
+    `update functions set mappings = (select json_agg(mappings->0) from generate_series(1, ${MOST_MAPPINGS - 1}))
+     where id = $1`,
+    [full.id],
+  );
+  const refused = await create({ hog: 'return 1', enabled: true, mappings: mappings(2) }, carl);
+  expect(refused).toMatchObject({
+    status: 400,
+    body: {
+      attr: 'mappings',
+      detail: expect.stringMatching(/1000 mappings together, and with this one they have 1001\./),
+    },
+  });
+  const off = await made({ hog: 'return 1', mappings: mappings(2) }, carl);
+  expect((await patch(off.id, { enabled: true }, carl)).status).toBe(400);
+  expect((await patch(off.id, { mappings: mappings(1), enabled: true }, carl)).status).toBe(200);
+  expect((await patch(off.id, { mappings: mappings(2) }, carl)).status).toBe(400);
+  await made({ hog: 'return 1', enabled: true }, carl);
+  await patch(full.id, { enabled: false }, carl);
+  expect((await patch(off.id, { mappings: mappings(2) }, carl)).status).toBe(200);
+});
 
 describe('inputs', () => {
   const tried = (schema: object[], inputs: object, more = {}) =>

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Pool } from '../../db/pool.ts';
 import { Lines } from '../../functions/delivery/lines.ts';
-import { Load, sharesOf } from '../../functions/delivery/shares.ts';
+import { hasRoomFor, Load, sharesOf } from '../../functions/delivery/shares.ts';
 
 // Who gets the free places of a worker, by what each project has at work.
 const PLACES = 100;
@@ -55,6 +55,17 @@ describe('nothing begins for a project, and for others it does,', () => {
     load.unwritten.add(ANNA, 1);
     expect(projects()).toEqual([BOB]);
   });
+});
+
+test('what goes on may take more while there is room, and one alone always', () => {
+  const asked = (bytes: number, own: number) => hasRoomFor(load, ANNA, { bytes, own });
+  load.characters.add(ANNA, 20_000_000);
+  expect(asked(60_000_000, 20_000_000)).toBe(true);
+  expect(asked(12_000_000, 1)).toBe(true);
+  expect(asked(12_000_001, 1)).toBe(false);
+  load.characters.add(BOB, 100_000_000);
+  expect(asked(8_000_001, 1)).toBe(false);
+  expect(asked(8_000_000, 1)).toBe(true);
 });
 
 test('while 128 million characters are in progress, only projects without any begin', () => {

@@ -18,7 +18,7 @@ export interface ApiProgram extends Program {
   readiness(): Promise<{ status: number; checks: Record<string, unknown> } | undefined>;
 }
 
-const root = path.resolve(import.meta.dirname, '../..');
+const newest = path.resolve(import.meta.dirname, '../..');
 
 /** The environment of a process of Sluice. Nothing of the machine's own settings reaches it. */
 export function inherited(): Record<string, string | undefined> {
@@ -26,8 +26,8 @@ export function inherited(): Record<string, string | undefined> {
   return { PATH, HOME, NODE_COMPILE_CACHE };
 }
 
-/** Real processes of Sluice, each ended with the tests of the file. */
-export function programsForFile() {
+/** Real processes of Sluice, each ended with the tests of the file. `root`: where its sources are, by default those of today. */
+export function programsForFile(root = newest) {
   const children: ChildProcess[] = [];
   afterAll(async () => {
     await Promise.all(

@@ -47,13 +47,18 @@ describe('a broadcast', () => {
   test('runs a function once for each person that matches its conditions', async () => {
     const properties = [{ key: 'plan', value: 'paid', operator: 'exact', type: 'person' }];
     const events = [{ id: 'order', type: 'events' }];
-    const id = await world.create(greeter('paid', { filters: { properties, events } }));
+    const id = await world.create(
+      greeter('paid', { name: 'Greet [us](http://a.b)', filters: { properties, events } }),
+    );
     const begun = await begin(id);
     expect(begun).toMatchObject({ kind: 'broadcast', status: 'running', after: null, stored_until: null });
     const handle = world.client.workflow.getHandle(replayWorkflowId({ kind: 'broadcast', id: begun.id }));
     const described = await handle.describe();
     expect(described.type).toBe('functionBroadcast');
     expect(described.typedSearchAttributes.get(searchAttributes.kind)).toBe('function-broadcast');
+    expect(await described.staticSummary()).toBe(
+      'Run function Greet us (http a.b) of project Default project for persons',
+    );
     const ended = await world.until(id, begun.id, 'completed');
     expect(ended).toMatchObject({ total: PEOPLE, scanned: PEOPLE, matched: 400, queued: 400 });
     await world.idle();

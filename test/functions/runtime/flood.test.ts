@@ -174,18 +174,25 @@ describe('positions', () => {
   test('are cancelled with what waits, and what comes later is delivered', async () => {
     const id = await floodedAndQueued(3);
     expect([await queued(id), await positions(id)]).toEqual([3, 12]);
-    expect(await cancel(id, { search: 'quota' })).toEqual({ cancelled_count: 0, has_more: false });
+    expect(await cancel(id, { search: 'quota' })).toEqual({
+      cancelled_count: 0,
+      has_more: false,
+      looked_at_before: null,
+    });
     expect(await cancel(id, { before: '2020-01-01T00:00:00Z' })).toEqual({
       cancelled_count: 0,
       has_more: false,
+      looked_at_before: null,
     });
     expect(await cancel(id, { before: '2100-01-01T00:00:00Z' })).toEqual({
       cancelled_count: 15,
       has_more: false,
+      looked_at_before: null,
     });
     expect(await cancel(id, { before: '2100-01-01T00:00:00Z' })).toEqual({
       cancelled_count: 0,
       has_more: false,
+      looked_at_before: null,
     });
     const later = next;
     await store(4);

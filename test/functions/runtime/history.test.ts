@@ -106,8 +106,8 @@ describe('what has failed', () => {
     });
     const dismiss = async () =>
       (await ask('POST', 'invocations/dismiss/', { invocation_ids: [one.id] })).body;
-    expect(await dismiss()).toEqual({ dismissed_count: 1, has_more: false });
-    expect(await dismiss()).toEqual({ dismissed_count: 0, has_more: false });
+    expect(await dismiss()).toEqual({ dismissed_count: 1, has_more: false, looked_at_before: null });
+    expect(await dismiss()).toEqual({ dismissed_count: 0, has_more: false, looked_at_before: null });
     expect(await list('?open=true')).toHaveLength(4);
     expect(await list('?status=failed')).toHaveLength(5);
   });
@@ -191,13 +191,25 @@ describe('what waits', () => {
     const waiting = await list('?status=waiting');
     expect(waiting).toHaveLength(4);
     const one = waiting.find((row: { distinct_id: string }) => row.distinct_id === 'waiter 2');
-    expect(await cancel({ invocation_ids: [one.id] })).toEqual({ cancelled_count: 1, has_more: false });
+    expect(await cancel({ invocation_ids: [one.id] })).toEqual({
+      cancelled_count: 1,
+      has_more: false,
+      looked_at_before: null,
+    });
     expect(await list('?status=cancelled')).toMatchObject([
       { id: one.id, distinct_id: 'waiter 2', error: 'Cancelled by a user.', attempts: [] },
     ]);
     const later = new Date(Date.now() + 2 * 86_400_000).toISOString();
-    expect(await cancel({ after: later })).toEqual({ cancelled_count: 0, has_more: false });
-    expect(await cancel({ before: later })).toEqual({ cancelled_count: 2, has_more: false });
+    expect(await cancel({ after: later })).toEqual({
+      cancelled_count: 0,
+      has_more: false,
+      looked_at_before: null,
+    });
+    expect(await cancel({ before: later })).toEqual({
+      cancelled_count: 2,
+      has_more: false,
+      looked_at_before: null,
+    });
     expect(await list('?status=waiting')).toHaveLength(1);
     expect((await ask('POST', 'invocations/cancel/', { before: later }, bob)).status).toBe(404);
     await world.api.pool.query('delete from function_queue');

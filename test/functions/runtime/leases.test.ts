@@ -1,4 +1,6 @@
 import { expect, test } from '@jest/globals';
+import pg from 'pg';
+import { uuidv7 } from '../../../db/uuid.ts';
 import { claim, end, keepProgress, postpone } from '../../../functions/rows/queue.ts';
 import { NO_PROGRESS } from '../../../functions/rules/progress.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -40,6 +42,39 @@ test('what a worker says late of an invocation that belongs to somebody else cou
   expect(await world.history(id)).toEqual([]);
   expect(await end(world.api.pool, [{ ...late, lease: SECOND }])).toEqual(new Set([row!.seq]));
   expect(await world.history(id)).toMatchObject([{ id: row?.id, status: 'succeeded' }]);
+});
+
+test('a claim begins where the last one has ended, and all of a backlog is taken', async () => {
+  const id = await world.create(sender(world.url()));
+  const count = 300;
+  const { rows } = await world.api.pool.query(
+    `with queued as (
+       insert into function_queue (id, project_id, function_id, version, globals, clock, seed, created_at, due_at)
+       select gen_random_uuid(), $1, $2, 1, $3, now(), 1, now() + interval '1 hour', now() - n * interval '10 seconds'
+       from generate_series(10, 9 + ${count}) n returning due_at)
+     select min(due_at) as first, max(due_at) as last from queued`,
+    [world.anna.projectId, id, JSON.stringify({ event: { uuid: uuidv7(), event: 'order', properties: {} } })],
+  );
+  const since: number[] = [];
+  const query = pg.Client.prototype.query;
+  pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]) {
+    const [{ name, values }] = args as [{ name?: string; values?: unknown[][] }];
+    if (name === 'claim-invocations') since.push(...((values?.[3] ?? []) as string[]).map(Date.parse));
+    return (query as (...all: unknown[]) => unknown).apply(this, args);
+  } as typeof query;
+  try {
+    const runtime = world.start({ delivering: { places: 20 } });
+    await world.idle();
+    await world.stop(runtime);
+  } finally {
+    pg.Client.prototype.query = query;
+  }
+  expect(await world.history(id)).toHaveLength(count);
+  // What is behind it stays in the index while somebody may see it, and is not passed again.
+  const [first, last] = [Date.parse(rows[0].first), Date.parse(rows[0].last)];
+  expect(since.filter((one) => one > first && one < last).length).toBeGreaterThan(5);
+  world.arrivals.length = 0;
+  await world.change(id, { enabled: false });
 });
 
 test('after a worker was lost, only the request that was under way is made again', async () => {

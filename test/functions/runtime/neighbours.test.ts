@@ -264,6 +264,38 @@ describe('functions whose targets hang', () => {
     await world.stop(runtime);
   });
 
+  test('and whose programs take much memory wait for each other, and for nobody else', async () => {
+    // Each takes 12 MB, and there is room for two of them.
+    const hog = `let text := 'x';
+      for (let n := 0; n < 23; n := n + 1) { text := concat(text, text) }
+      let answer := fetch(inputs.url);
+      fetch(f'{inputs.url}{length(text)}');`;
+    const id = await world.create(on('heavy', { ...sender(`http://127.0.0.1:${ports[0]}/`), hog }), bob);
+    const works = await world.create(on('works'));
+    const runtime = world.start();
+    await world.capture(events('heavy', 4), bob);
+    await eventually(async () => held.length > 0);
+    await world.capture(events('works', 20));
+    await eventually(async () => world.arrivals.filter(({ path }) => path === 'works').length === 20);
+    // All of them have tried by now.
+    await eventually(async () => {
+      const [{ n }] = await rows(
+        'select count(*)::int as n from function_queue where function_id = $1 and lease is null',
+        [id],
+      );
+      return n >= 2;
+    });
+    expect(held.filter((one) => !one.destroyed).length).toBeLessThanOrEqual(2);
+    await eventually(async () => {
+      for (const one of held.splice(0)) one.end('{}');
+      return (await queuedOf(bob)) === 0;
+    });
+    expect((await world.history(id)).map(({ status }) => status)).toEqual(Array(4).fill('succeeded'));
+    for (const one of [id, works]) await world.change(one, { enabled: false }, one === id ? bob : world.anna);
+    await world.idle();
+    await world.stop(runtime);
+  });
+
   test('do not take all places together, however many hosts hang', async () => {
     const ids: string[] = [];
     for (let at = 0; at < 12; at += 1) {

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { MOST_WAITING } from '../../../functions/rules/replay.ts';
+import { MOST_ACTIVE, MOST_WAITING } from '../../../functions/rules/replay.ts';
 import { beginReplay, endReplay, mendReplays, replayPages } from '../../../functions/runs/replays.ts';
 import { replayWorldForFile, unstopped } from './replay-world.ts';
 import { sender } from './world.ts';
@@ -171,6 +171,24 @@ describe('maintenance', () => {
     const { rows } = await world.api.pool.query('select status, reason from function_replays');
     expect(rows).toEqual([{ status: 'cancelled', reason: 'The function was deleted.' }]);
     expect(await mend()).toBe(0);
+  });
+
+  test('a project has only so many in progress', async () => {
+    await world.api.pool.query(
+      `insert into function_replays (project_id, id, function_id, kind, dry_run, status)
+       select $1, gen_random_uuid(), gen_random_uuid(), 'replay', true, 'paused' from generate_series(1, ${MOST_ACTIVE})`,
+      [world.anna.projectId],
+    );
+    const refused = await world.ask(id, 'POST', 'replay/', range);
+    expect(refused).toMatchObject({
+      status: 409,
+      body: { detail: expect.stringMatching(/^This project already has 20 replays/) },
+    });
+    await world.api.pool.query(
+      "delete from function_replays where id = (select id from function_replays where status = 'paused' limit 1)",
+    );
+    expect((await world.ask(id, 'POST', 'replay/', range)).status).toBe(201);
+    await world.api.pool.query('delete from function_replays');
   });
 
   test('a replay that has ended stays as it ended', async () => {

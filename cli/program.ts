@@ -18,6 +18,7 @@ import { functionsCommand } from './commands/functions.ts';
 import { initCommand } from './commands/init.ts';
 import { keyCommands } from './commands/key.ts';
 import { keysCommand } from './commands/keys.ts';
+import { queryCommand } from './commands/query.ts';
 import { userCommands } from './commands/user.ts';
 import { verifyCommand } from './commands/verify.ts';
 import { CommandError, remark, UsageError } from './context.ts';
@@ -37,6 +38,7 @@ export const COMMANDS: readonly Commands[] = [
   verifyCommand,
   functionsCommand,
   flagsCommand,
+  queryCommand,
 ];
 
 const EXPLAINED = [

@@ -1,6 +1,6 @@
 import { lstatSync } from 'node:fs';
 import type { Command } from 'commander';
-import { clientVariables } from '../../config.ts';
+import { accessFrom, addWhere, type Where } from '../access.ts';
 import { remark, UsageError } from '../context.ts';
 import { programsIn } from '../functions/files.ts';
 import {
@@ -13,28 +13,11 @@ import {
 } from '../functions/invocations.ts';
 import { pull } from '../functions/pull.ts';
 import { push } from '../functions/push.ts';
-import { accessOf, Remote } from '../functions/remote.ts';
+import { Remote } from '../functions/remote.ts';
 import { type BeginOptions, broadcast, replay, replays, type SteerOptions } from '../functions/replays.ts';
 import { type TryOptions, tryFile } from '../functions/try.ts';
 
-interface Where {
-  url?: string;
-  key?: string;
-  project?: string;
-}
-
-/** Connects to the API. The key leaves the list of processes, where everybody on the machine could read it. */
-function remoteOf({ url, key, project }: Where): Remote {
-  if (key !== undefined) process.title = 'sluice functions';
-  const given = clientVariables(process.env);
-  return new Remote(
-    accessOf({
-      url: url ?? given.SLUICE_URL,
-      key: key ?? given.SLUICE_API_KEY,
-      project: project ?? given.SLUICE_PROJECT_ID,
-    }),
-  );
-}
+const remoteOf = (where: Where): Remote => new Remote(accessFrom(where, 'functions'));
 
 /** Turns folders into the programs in them. */
 function filesOf(given: readonly string[]): string[] {
@@ -61,13 +44,7 @@ export function functionsCommand(program: Command): void {
     )
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2));
 
-  const connected = (command: Command) =>
-    command
-      .option('--url <url>', 'the URL of the installation')
-      .option('--key <key>', 'a personal API key; better set SLUICE_API_KEY')
-      .option('--project <id>', 'the id of the project');
-
-  connected(group.command('test <file>'))
+  addWhere(group.command('test <file>'))
     .description('Run a function of a file once with one event. Nothing is stored.')
     .option('--event <uuid>', 'try with this stored event')
     .option('--newest', 'try with the newest stored event that the filters match')
@@ -80,7 +57,7 @@ export function functionsCommand(program: Command): void {
       tryFile(remoteOf(options), file, options, process.env),
     );
 
-  connected(group.command('push [paths...]'))
+  addWhere(group.command('push [paths...]'))
     .description(
       'Create or change functions as files or folders say. Nothing is pushed if one of them is wrong.',
     )
@@ -91,7 +68,7 @@ export function functionsCommand(program: Command): void {
       return push(remoteOf(options), filesOf(paths), { env: process.env, dryRun, force });
     });
 
-  connected(group.command('pull [folder]'))
+  addWhere(group.command('pull [folder]'))
     .description('Write the functions of a project as files. Secrets stay on the server.')
     .option('--id <id>', 'write only this function; can be repeated', several, [])
     .option('--force', 'overwrite files that were changed here')
@@ -100,7 +77,7 @@ export function functionsCommand(program: Command): void {
     );
 
   const paced = (command: Command) =>
-    connected(command)
+    addWhere(command)
       .option('--rate <number>', 'invocations in a second on average, or "none" for as many as fit (100)')
       .option('--count', 'only count, and run nothing')
       .option('--wait', 'wait until it has ended');
@@ -116,7 +93,7 @@ export function functionsCommand(program: Command): void {
     .option('--properties <json>', 'conditions on persons; by default those of the function')
     .action((id: string, options: Where & BeginOptions) => broadcast(remoteOf(options), id, options));
 
-  connected(group.command('replays <id> [replay]'))
+  addWhere(group.command('replays <id> [replay]'))
     .description('List the replays, broadcasts and reruns of a function, or show or steer one of them.')
     .option('--pause', 'pause it')
     .option('--resume', 'let it go on')
@@ -126,7 +103,7 @@ export function functionsCommand(program: Command): void {
     );
 
   const choosing = (command: Command, after: string) =>
-    connected(command)
+    addWhere(command)
       .option('--id <invocation>', 'this invocation; can be repeated', several, [])
       .option('--after <time>', `those that ${after} at or after this time`)
       .option('--before <time>', `those that ${after} before this time`)
@@ -147,7 +124,7 @@ export function functionsCommand(program: Command): void {
       return rerun(remoteOf(options), id, { ...others, ...(version === undefined ? {} : { version }) });
     });
 
-  connected(group.command('dead-letters <id>'))
+  addWhere(group.command('dead-letters <id>'))
     .description('List failed invocations of a function that were neither dismissed nor run again.')
     .option('--after <time>', 'those that ended at or after this time')
     .option('--before <time>', 'those that ended before this time')

@@ -1,7 +1,8 @@
 // What is sent to the server for a function in files, and what its answer means for these files.
+
+import { RemoteRefusal } from '../access.ts';
 import { type Definition, type FileInput, namedVariables } from './definition.ts';
 import type { LocalFunction } from './files.ts';
-import { RemoteRefusal } from './remote.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

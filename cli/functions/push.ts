@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { RemoteRefusal } from '../access.ts';
 import { CommandError, remark, say } from '../context.ts';
 import { isSame, namedVariables } from './definition.ts';
 import {
@@ -12,7 +13,7 @@ import {
   writeText,
 } from './files.ts';
 import { type Environment, faultText, isAboutFunction, missingVariables, payloadOf } from './payload.ts';
-import { type Remote, type RemoteFunction, RemoteRefusal } from './remote.ts';
+import type { Remote, RemoteFunction } from './remote.ts';
 
 interface Planned {
   local: LocalFunction;

@@ -2,6 +2,7 @@
 import type { InputSchema } from '../../functions/rules/definition.ts';
 import type { OnError } from '../../functions/rules/on-error.ts';
 import type { FunctionTypeName } from '../../functions/rules/types.ts';
+import { type Access, askProject } from '../access.ts';
 import { CommandError, UsageError } from '../context.ts';
 
 /** A function as the API shows it. */
@@ -64,53 +65,8 @@ interface SettledAnswer {
   looked_at_before: string | null;
 }
 
-/** The API has refused a request. */
-export class RemoteRefusal extends CommandError {
-  override name = 'RemoteRefusal';
-  readonly status: number;
-  /** The field that is wrong; `__` joins levels. */
-  readonly field: string | null;
-  /** Says more, such as where in the program. */
-  readonly reason: string | null;
-
-  constructor(message: string, status: number, field: string | null = null, reason: string | null = null) {
-    super(message);
-    this.status = status;
-    this.field = field;
-    this.reason = reason;
-  }
-}
-
-export interface Access {
-  url: string;
-  key: string;
-  project: string;
-}
-
-const TIMEOUT_MILLISECONDS = 60_000;
 const PAGE = 1_000;
 const TRIES = 5;
-
-/** Checks where the API is. Throws a UsageError if something is missing or cannot be right. */
-export function accessOf(given: Partial<Record<keyof Access, string | undefined>>): Access {
-  const { url, key, project } = given;
-  if (!url) throw new UsageError('Say where Sluice is: set SLUICE_URL, or use --url.');
-  if (!key) throw new UsageError('Set SLUICE_API_KEY to a personal API key, or use --key.');
-  if (!project) throw new UsageError('Say which project: set SLUICE_PROJECT_ID, or use --project.');
-  const parsed = URL.parse(url);
-  if (!parsed || !/^https?:$/.test(parsed.protocol)) {
-    throw new UsageError('The URL of Sluice must begin with http:// or https://.');
-  }
-  if (parsed.username || parsed.password || parsed.search || parsed.hash) {
-    throw new UsageError('The URL of Sluice must have no user, password, query or fragment.');
-  }
-  if (!/^[\x21-\x7e]+$/.test(key))
-    throw new UsageError('The key contains a space or another character that no key has.');
-  if (!/^(\d{1,9}|@current)$/.test(project)) {
-    throw new UsageError(`--project: ${JSON.stringify(project)} is not the id of a project.`);
-  }
-  return { url: parsed.href.replace(/\/+$/, ''), key, project };
-}
 
 /** The functions of one project. No error contains the key. */
 export class Remote {
@@ -218,47 +174,8 @@ export class Remote {
     }
   }
 
-  async #ask(method: string, path: string, body?: object): Promise<unknown> {
-    const { url, key, project } = this.#access;
-    let status: number;
-    let text: string;
-    try {
-      const answer = await fetch(`${url}/api/projects/${project}/hog_functions/${path}`, {
-        method,
-        headers: {
-          authorization: `Bearer ${key}`,
-          ...(body ? { 'content-type': 'application/json' } : {}),
-        },
-        ...(body ? { body: JSON.stringify(body) } : {}),
-        // The key goes to nobody else.
-        redirect: 'manual',
-        signal: AbortSignal.timeout(TIMEOUT_MILLISECONDS),
-      });
-      status = answer.status;
-      text = await answer.text();
-    } catch (error) {
-      const { cause, message } = error as Error & { cause?: Error };
-      throw new CommandError(this.#clean(`${url} does not answer: ${cause?.message || message}`));
-    }
-    const parsed = parse(text);
-    if (status >= 200 && status < 300 && parsed) return parsed;
-    const { detail, attr, reason } = (parsed ?? {}) as { detail?: string; attr?: string; reason?: string };
-    const told = typeof detail === 'string' ? detail : `It does not answer like Sluice.`;
-    const message = typeof attr === 'string' ? told : `${url} answers with ${status}: ${told}`;
-    throw new RemoteRefusal(this.#clean(message), status, attr ?? null, reason ? this.#clean(reason) : null);
-  }
-
-  #clean(text: string): string {
-    return text.replaceAll(this.#access.key, '***');
-  }
-}
-
-function parse(text: string): object | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? value : undefined;
-  } catch {
-    return undefined;
+  #ask(method: string, path: string, body?: object): Promise<unknown> {
+    return askProject(this.#access, method, `hog_functions/${path}`, body);
   }
 }
 

@@ -1,0 +1,85 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { capturedEvent } from '../capture/support.ts';
+import { apiForFile, type Tenant } from '../support/api.ts';
+import { sluice } from '../support/cli.ts';
+
+const api = apiForFile();
+const folder = mkdtempSync(path.join(tmpdir(), 'sluice-query-'));
+let anna: Tenant;
+let url: string;
+
+beforeAll(async () => {
+  anna = await api.createTenant('Anna');
+  url = await api.app.listen({ host: '127.0.0.1', port: 0 });
+  await api.ingest.submit({
+    projectId: anna.projectId,
+    events: [
+      capturedEvent({ event: 'buy', distinct_id: 'ada', properties: { note: 'a "b", c\nd', price: 10 } }),
+      capturedEvent({ index: 1, event: 'look', distinct_id: 'bob', properties: { price: 2.5 } }),
+    ],
+  });
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const query = (args: string[], env: Record<string, string> = {}) =>
+  sluice(['query', ...args], {
+    SLUICE_URL: url,
+    SLUICE_API_KEY: anna.key,
+    SLUICE_PROJECT_ID: String(anna.projectId),
+    ...env,
+  });
+const SOURCE =
+  'select event, toFloat(properties.price) as price, properties.note from events order by price desc';
+
+test('rows are a table for people, CSV for spreadsheets and JSON lines for programs', async () => {
+  expect(await query([SOURCE])).toEqual({
+    code: 0,
+    stderr: '',
+    stdout: [
+      'event  price  properties.note',
+      '-----  -----  ---------------',
+      'buy       10  a "b", c d',
+      'look     2.5',
+      '',
+    ].join('\n'),
+  });
+  expect((await query([SOURCE, '--format', 'csv'])).stdout).toBe(
+    'event,price,properties.note\r\nbuy,10,"a ""b"", c\nd"\r\nlook,2.5,\r\n',
+  );
+  const { stdout } = await query([SOURCE, '--format', 'json']);
+  expect(
+    stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+  ).toEqual([
+    { event: 'buy', price: 10, 'properties.note': 'a "b", c\nd' },
+    { event: 'look', price: 2.5, 'properties.note': null },
+  ]);
+});
+
+test('a query comes from a file, too, and more rows than are shown are told', async () => {
+  const file = path.join(folder, 'numbers.sql');
+  writeFileSync(file, '-- Many.\nselect arrayJoin(range(0, 60)) as n from events order by n');
+  const { code, stdout, stderr } = await query(['--file', file]);
+  expect([code, stdout.trim().split('\n').length]).toEqual([0, 102]);
+  expect(stderr).toBe('There are more than 100 rows. Add a LIMIT.\n');
+});
+
+test.each([
+  [['select evnt from events'], 1, /perhaps you meant 'event'.*\nselect evnt from events\n {7}\^\n$/],
+  [['select 1', '--format', 'xml'], 2, /--format: "xml" is none of table, csv, json/],
+  [['select 1', '--file', 'x'], 2, /not both/],
+])('%j says what is wrong', async (args, code, message) => {
+  const result = await query(args);
+  expect([result.code, result.stdout]).toEqual([code, '']);
+  expect(result.stderr).toMatch(message);
+});
+
+test('no error tells the key', async () => {
+  const { code, stderr } = await query(['select 1'], { SLUICE_API_KEY: 'phx_nobody' });
+  expect([code, stderr.includes('401'), stderr.includes('phx_nobody')]).toEqual([1, true, false]);
+});

@@ -88,12 +88,18 @@ const actorsQuery = z
   .meta({ id: 'ActorsQuery' });
 
 export const queryBody = z.object({
-  query: z.discriminatedUnion('kind', [hogQLQuery, eventsQuery, actorsQuery]),
+  query: z.discriminatedUnion('kind', [hogQLQuery, eventsQuery, actorsQuery], {
+    error: ({ code }) =>
+      code === 'invalid_union' ? 'The kind of a query is HogQLQuery, EventsQuery or ActorsQuery.' : undefined,
+  }),
   explain: z
     .boolean()
     .default(false)
     .meta({ description: 'Whether the answer says how Postgres runs the query.' }),
-  async: z.literal(false, 'Queries are answered at once: leave `async` out.').optional(),
+  async: z
+    .boolean()
+    .optional()
+    .refine((value) => value !== true, 'Queries are answered at once: leave `async` out.'),
   client_query_id: z.string().max(400).nullish(),
   refresh: z.unknown().optional().meta({ description: 'Ignored: every answer is new.' }),
 });

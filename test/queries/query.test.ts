@@ -268,6 +268,22 @@ describe('a query that is wrong', () => {
   });
 });
 
+test.each([
+  [
+    { query: { kind: 'TrendsQuery' } },
+    'query__kind',
+    'The kind of a query is HogQLQuery, EventsQuery or ActorsQuery.',
+  ],
+  [
+    { query: { kind: 'HogQLQuery', query: 'select 1' }, async: true },
+    'async',
+    'Queries are answered at once: leave `async` out.',
+  ],
+])('%j is told what there is', async (body, attr, detail) => {
+  const answer = await post(body);
+  expect([answer.statusCode, answer.json().attr, answer.json().detail]).toEqual([400, attr, detail]);
+});
+
 describe('a list of events', () => {
   test('has the whole event, its person and its name', async () => {
     const { columns, types, results, hogql } = await events({
@@ -314,6 +330,15 @@ describe('a list of events', () => {
   ])('%j chooses', async (query, expected) => {
     const { results } = await events({ select: ['uuid', 'timestamp'], ...query });
     expect(results.map((row) => row[0])).toEqual(expected.map(uuid));
+  });
+
+  test('newest first comes from an index, without sorting', async () => {
+    const { explain } = await ask(
+      { kind: 'EventsQuery', select: ['*'], after: 'all', limit: 1 },
+      { explain: true },
+    );
+    expect(explain?.join('\n')).toMatch(/Merge Append|Index Scan Backward/);
+    expect(explain?.join('\n')).not.toMatch(/->\s+Sort$/m);
   });
 
   test('is of the last day unless it says otherwise, and knows whether there are more', async () => {

@@ -5,6 +5,7 @@ import type { ApiDependencies, App } from '../../api/dependencies.ts';
 import { loadConfig } from '../../config.ts';
 import { createPool, type Pool, type PoolLimits, transaction } from '../../db/pool.ts';
 import { Turns } from '../../db/turns.ts';
+import { createCompiler } from '../../models/index.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 import { insertEvents } from '../support/rows.ts';
@@ -13,8 +14,11 @@ import { insertEvents } from '../support/rows.ts';
 afterAll(async () => {
   for (const app of apps) await app.close();
   for (const pool of pools) await pool.end();
+  await compiler.close();
 });
 const api = apiForFile();
+/** As in the program: one project never has all threads. */
+const compiler = createCompiler({ timeoutMs: 60_000 });
 const apps: App[] = [];
 const pools: Pool[] = [];
 let anna: Tenant;
@@ -41,6 +45,7 @@ async function narrowApi(changes: Partial<ApiDependencies> = {}, limits?: PoolLi
     readingPool: poolOf(2, { ...limits, clientCheck: 100 }),
     lanePool: poolOf(1),
     compiling: new Turns({ atOnce: 2, perAsker: 1 }),
+    compiler,
     ...changes,
   });
   apps.push(app);

@@ -1,8 +1,9 @@
 import { availableParallelism } from 'node:os';
 import { type Pool, type Transaction, transaction } from './pool.ts';
+import { quoted } from './sql-literal.ts';
 import { type Asker, Turns } from './turns.ts';
 
-const STATEMENT_TIMEOUT = '15s';
+const STATEMENT_MILLISECONDS = 15_000;
 
 const turns = new WeakMap<Pool, Turns>();
 
@@ -28,16 +29,49 @@ export function inTurn<T>(pool: Pool, asker: Asker, work: () => Promise<T>): Pro
  * long, or whose caller is gone.
  */
 export function reading<T>(pool: Pool, asker: Asker, work: (client: Transaction) => Promise<T>): Promise<T> {
-  return inTurn(pool, asker, () =>
-    transaction(
-      pool,
-      async (client) => {
-        await client.query(`set transaction read only; set local statement_timeout = '${STATEMENT_TIMEOUT}'`);
-        return work(client);
-      },
-      asker.signal,
-    ),
-  );
+  const bounds = { timeoutMs: STATEMENT_MILLISECONDS, signal: asker.signal };
+  return inTurn(pool, asker, () => readOnly(pool, bounds, work));
+}
+
+/** How a transaction reads. */
+export interface ReadBounds {
+  /** The milliseconds of each of its statements. */
+  timeoutMs: number;
+  /** Settings of Postgres for this transaction. */
+  settings?: Readonly<Record<string, string>>;
+  /** Is aborted when nobody waits for the result any more. Postgres then stops. */
+  signal?: AbortSignal | undefined;
+}
+
+/** Runs statements in a transaction that changes nothing. */
+export function readOnly<T>(
+  pool: Pool,
+  { timeoutMs, settings = {}, signal }: ReadBounds,
+  work: (client: Transaction) => Promise<T>,
+): Promise<T> {
+  const given = Object.entries(settings).map(([name, value]) => `set local ${name} = ${quoted(value)}; `);
+  const run = async (client: Transaction) => {
+    await client.query(
+      `set transaction read only; ${given.join('')}set local statement_timeout = ${Math.max(1, Math.floor(timeoutMs))}`,
+    );
+    return work(client);
+  };
+  return transaction(pool, run, signal);
+}
+
+/**
+ * SQLSTATEs of errors that a query itself causes, so that trying again does not help. Class 22 is about the data, 42 and 0A are
+ * about the statement, and 54 is about something too large or too complex. 42501 says that the reader lacks a right, which is
+ * not the fault of a user.
+ */
+const QUERY_STATES = /^(22|42(?!501)|54|0A).{3}$/;
+/** A value of a gigabyte or more has no SQLSTATE of its own. */
+const TOO_LARGE = /^invalid memory alloc request size/;
+
+/** Returns whether Postgres refuses the query itself, so that trying again does not help. */
+export function refusesQuery(error: unknown): boolean {
+  const { code, message } = error as { code?: unknown; message?: unknown };
+  return (typeof code === 'string' && QUERY_STATES.test(code)) || TOO_LARGE.test(String(message));
 }
 
 /** Returns whether a query was ended because it took too long. */

@@ -1,3 +1,4 @@
+export { refusesQuery } from '../db/reading.ts';
 export { readSelection } from './column-selection.ts';
 export { columnsOf } from './columns.ts';
 export {
@@ -22,4 +23,4 @@ export {
   planQuery,
   previewRows,
 } from './query.ts';
-export { planFault, queryFault, refusesQuery } from './query-faults.ts';
+export { planFault, queryFault } from './query-faults.ts';

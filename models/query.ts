@@ -1,6 +1,5 @@
-import { type Pool, type Transaction, transaction } from '../db/pool.ts';
-import { isStatementTimeout } from '../db/reading.ts';
-import { quoted } from '../db/sql-literal.ts';
+import type { Pool, Transaction } from '../db/pool.ts';
+import { isStatementTimeout, type ReadBounds, readOnly } from '../db/reading.ts';
 import type { ModelQuery } from './model-query.ts';
 
 /**
@@ -20,12 +19,7 @@ export interface Estimate {
 }
 
 /** How long a query may take. */
-export interface QueryBounds {
-  /** The milliseconds of each of its statements. */
-  timeoutMs: number;
-  /** Is aborted when nobody waits for the result any more. Postgres then stops. */
-  signal?: AbortSignal | undefined;
-}
+export type QueryBounds = Omit<ReadBounds, 'settings'>;
 
 const SAMPLE_ROWS = 1_000;
 /**
@@ -35,23 +29,12 @@ const SHOWN_BYTES = 8 * 1024 * 1024;
 /** Postgres's OID of the type text. */
 const TEXT = 25;
 
-async function inTransaction<T>(
+const inTransaction = <T>(
   pool: Pool,
-  query: ModelQuery,
-  { timeoutMs, signal }: QueryBounds,
+  { settings }: ModelQuery,
+  bounds: QueryBounds,
   work: (client: Transaction) => Promise<T>,
-): Promise<T> {
-  const run = async (client: Transaction) => {
-    const settings = Object.entries(query.settings).map(
-      ([name, value]) => `set local ${name} = ${quoted(value)}; `,
-    );
-    await client.query(
-      `set transaction read only; ${settings.join('')}set local statement_timeout = ${Math.max(1, Math.floor(timeoutMs))}`,
-    );
-    return work(client);
-  };
-  return transaction(pool, run, signal);
-}
+): Promise<T> => readOnly(pool, { ...bounds, settings }, work);
 
 const fieldsOf = (query: ModelQuery) => query.columns.map((_, index) => `f${index + 1}`);
 const bytesOf = (query: ModelQuery) =>

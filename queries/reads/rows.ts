@@ -1,7 +1,6 @@
-import { type Pool, type Transaction, transaction } from '../../db/pool.ts';
-import { inTurn, isStatementTimeout } from '../../db/reading.ts';
+import type { Pool, Transaction } from '../../db/pool.ts';
+import { inTurn, isStatementTimeout, readOnly, refusesQuery } from '../../db/reading.ts';
 import { ofProject } from '../../db/roles/project-setting.ts';
-import { quoted } from '../../db/sql-literal.ts';
 import type { Asker } from '../../db/turns.ts';
 import { type CompiledQuery, MOST_BYTES, QueryError } from '../rules/request.ts';
 
@@ -49,27 +48,21 @@ export async function explainRows(reader: Pool, asker: Asker, query: Runnable): 
   });
 }
 
-function inTransaction<T>(
+const inTransaction = <T>(
   reader: Pool,
   { projectId, signal }: Asker,
   work: (client: Transaction) => Promise<T>,
-): Promise<T> {
-  const settings = Object.entries(ofProject(projectId)).map(
-    ([name, value]) => `set local ${name} = ${quoted(value)}`,
+): Promise<T> =>
+  readOnly(
+    reader,
+    {
+      timeoutMs: TIMEOUT_SECONDS * 1000,
+      // All rows are fetched, so the planner need not hurry with the first ones.
+      settings: { cursor_tuple_fraction: '1', ...ofProject(projectId) },
+      signal,
+    },
+    work,
   );
-  const run = async (client: Transaction) => {
-    await client.query(
-      [
-        'set transaction read only',
-        'set local cursor_tuple_fraction = 1',
-        `set local statement_timeout = '${TIMEOUT_SECONDS}s'`,
-        ...settings,
-      ].join('; '),
-    );
-    return work(client);
-  };
-  return transaction(reader, run, signal);
-}
 
 /** Fetches rows by and by, and ends when they are too large together. */
 async function fetchAll(
@@ -117,16 +110,17 @@ const REASONS: Readonly<Record<string, string>> = {
   '53400': 'The query needs too much room for its intermediate results.',
   '54001': 'The query is nested too deep.',
   '54011': 'The query selects too many columns.',
+  // The only internal error that is the fault of a query.
+  XX000: 'A value of the query is too large.',
 };
-const IS_QUERY = /^(?:22|42(?!501)|54|0A|53400).*$/;
-const IS_TOO_LARGE = /^invalid memory alloc request size/;
+/** What an operator sets a limit for. */
+const OVER_LIMIT = '53400';
 
 /** Turns an error that the query causes into a QueryError. Returns other errors as they are. */
 function faultOf(error: unknown): unknown {
   const { code, message } = error as { code?: string; message?: string };
   if (isStatementTimeout(error)) return tooSlow();
-  if (IS_TOO_LARGE.test(message ?? '')) return new QueryError('query', 'A value of the query is too large.');
-  if (code === undefined || !IS_QUERY.test(code)) return error;
+  if (!refusesQuery(error) && code !== OVER_LIMIT) return error;
   if (code === OURS) return new QueryError('query', message ?? '');
-  return new QueryError('query', REASONS[code] ?? `The query does not fit the data (${code}).`);
+  return new QueryError('query', REASONS[code ?? ''] ?? `The query does not fit the data (${code}).`);
 }

@@ -1,5 +1,6 @@
+import { prefixPattern } from './like.ts';
 import type { Pool, Queryable } from './pool.ts';
-import { fits, prefixPattern, reading } from './reading.ts';
+import { fits, reading } from './reading.ts';
 
 export interface GroupRow {
   id: string;

@@ -1,4 +1,4 @@
-import { prefixPattern } from './reading.ts';
+import { containsPattern } from './like.ts';
 
 /** Which entries of a log are listed. */
 export interface LogSearch<Level extends string> {
@@ -20,6 +20,6 @@ export function logConditions(
   if (after !== undefined) conditions.push(`timestamp > ${given(after)}::timestamptz`);
   if (before !== undefined) conditions.push(`timestamp < ${given(before)}::timestamptz`);
   if (levels && levels.length > 0) conditions.push(`level = any(${given(levels)})`);
-  if (search) conditions.push(`message ilike ${given(`%${prefixPattern(search)}`)}`);
+  if (search) conditions.push(`message ilike ${given(containsPattern(search))}`);
   return conditions;
 }

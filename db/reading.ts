@@ -79,12 +79,6 @@ export function isStatementTimeout(error: unknown): boolean {
   return (error as { code?: string }).code === '57014';
 }
 
-/** Returns a pattern for LIKE that matches this text only. */
-export const literalPattern = (text: string) => text.replace(/[\\%_]/g, '\\$&');
-
-/** Returns a pattern for LIKE that matches whatever begins with this text. */
-export const prefixPattern = (text: string) => `${literalPattern(text)}%`;
-
 /** A page of a list ends before it has more than this, whatever its limit. */
 export const PAGE_BYTES = 16 * 1024 * 1024;
 

@@ -1,3 +1,4 @@
+import { containsPattern } from '../../db/like.ts';
 import type { Queryable, Transaction } from '../../db/pool.ts';
 import { fits } from '../../db/reading.ts';
 import { type ShownUser, shownUser } from '../../db/users.ts';
@@ -121,7 +122,7 @@ export async function listCohorts(
   projectId: number,
   { limit, offset, search }: { limit: number; offset: number; search?: string | undefined },
 ): Promise<{ count: number; rows: CohortRow[] }> {
-  const pattern = search ? `%${search.replace(/[\\%_]/g, '\\$&')}%` : null;
+  const pattern = search ? containsPattern(search) : null;
   const where = 'project_id = $1 and not deleted and ($2::text is null or name ilike $2)';
   const counted = await queryable.query(`select count(*)::int as count from cohorts where ${where}`, [
     projectId,

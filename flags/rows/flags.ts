@@ -1,3 +1,4 @@
+import { containsPattern, literalPattern } from '../../db/like.ts';
 import type { Queryable, Transaction } from '../../db/pool.ts';
 import { fits } from '../../db/reading.ts';
 import { type ShownUser, shownUser } from '../../db/users.ts';
@@ -178,10 +179,9 @@ function chosen(projectId: number, choice: FlagChoice, values: unknown[]): strin
     `not starts_with(f.key, ${given(SURVEY_FLAG_PREFIX)})`,
   ];
   if (choice.search) {
-    const literal = (text: string) => text.replace(/[\\%_]/g, '\\$&');
-    const name = given(`%${literal(choice.search)}%`);
+    const name = given(containsPattern(choice.search));
     // Where a search has a space, a key has - or _.
-    const key = given(`%${choice.search.split(/\s+/).map(literal).join('_')}%`);
+    const key = given(`%${choice.search.split(/\s+/).map(literalPattern).join('_')}%`);
     conditions.push(`(f.key ilike ${name} or f.key ilike ${key} or f.name ilike ${name})`);
   }
   if (choice.active !== undefined) conditions.push(`f.active = ${given(choice.active)}`);

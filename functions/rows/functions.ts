@@ -1,5 +1,6 @@
+import { literalPattern } from '../../db/like.ts';
 import type { Queryable, Transaction } from '../../db/pool.ts';
-import { fits, literalPattern } from '../../db/reading.ts';
+import { fits } from '../../db/reading.ts';
 import type { UserRow } from '../../db/users.ts';
 import type { CompiledContent, InputSchema, StoredInputs, StoredMapping } from '../rules/definition.ts';
 import type { OnError } from '../rules/on-error.ts';

@@ -1,18 +1,15 @@
+import { containsPattern } from '../../db/like.ts';
 import type { Queryable } from '../../db/pool.ts';
-import { prefixPattern } from '../../db/reading.ts';
 import type { FunctionKey } from './functions.ts';
 import type { ReplayRow } from './replays.ts';
-
-/** What contains a text. */
-const patternOf = (text: string): string => `%${prefixPattern(text)}`;
 
 /**
  * A condition on an invocation `i`: the text is in its error or in what was sent and answered. What does not have it, as JSON
  * writes it, need not be taken apart.
  */
 export function mentions(text: string, given: (value: unknown) => string): string {
-  const pattern = given(patternOf(text));
-  const written = given(patternOf(JSON.stringify(text).slice(1, -1)));
+  const pattern = given(containsPattern(text));
+  const written = given(containsPattern(JSON.stringify(text).slice(1, -1)));
   return `(i.error ilike ${pattern} or i.attempts::text ilike ${written} and exists (
     select from json_array_elements(i.attempts) a where a->>'url' ilike ${pattern} or a->>'error' ilike ${pattern}
       or a->>'request_body' ilike ${pattern} or a->>'response_body' ilike ${pattern}))`;

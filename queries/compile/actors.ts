@@ -1,3 +1,4 @@
+import { containsPattern } from '../../db/like.ts';
 import { build, type Expr } from '../../hog/ast/index.ts';
 import type { Parser } from '../../hog/parser/index.ts';
 import { selection } from '../../hog/sql/index.ts';
@@ -76,7 +77,7 @@ export async function compileActors(
 function searched(search: string | null | undefined): Expr[] {
   const text = search?.trim();
   if (!text) return [];
-  const pattern = constant(`%${text.replace(/[\\%_]/g, '\\$&')}%`);
+  const pattern = constant(containsPattern(text));
   const like = (expr: Expr): Expr => compare('ilike', call('toString', expr), pattern);
   const withId = selection({
     table: 'person_distinct_ids',

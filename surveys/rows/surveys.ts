@@ -1,3 +1,4 @@
+import { containsPattern } from '../../db/like.ts';
 import type { Queryable, Transaction } from '../../db/pool.ts';
 import { type ShownUser, shownUser } from '../../db/users.ts';
 import type { Question } from '../rules/questions.ts';
@@ -145,7 +146,7 @@ export async function listSurveys(
 ): Promise<{ count: number; rows: SurveyRow[] }> {
   const where = `s.project_id = $1 and ($2::text is null or s.name ilike $2 or s.description ilike $2)
     and ($3::boolean is null or s.archived = $3) and ($4::text is null or s.type = $4)`;
-  const pattern = search ? `%${search.replace(/[\\%_]/g, '\\$&')}%` : null;
+  const pattern = search ? containsPattern(search) : null;
   const values = [projectId, pattern, archived ?? null, type ?? null];
   const counted = await queryable.query(
     `select count(*)::int as count from surveys s where ${where}`,

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { parseElementsChain } from '../../capture/elements-chain.ts';
 import type { EventRow } from '../../db/events.ts';
-import { nextTurn } from '../../db/loop-turns.ts';
 import type { PersonOutline } from '../../db/persons.ts';
 import { freeForm, timestamp } from '../fields.ts';
+import { listInPieces } from '../pieces.ts';
 
 const personOfEvent = z.object({
   is_identified: z.boolean(),
@@ -51,22 +51,12 @@ export function eventText(row: EventRow, person: PersonOutline | undefined): str
   return `${JSON.stringify(outline).slice(0, -1)},"properties":${row.properties}}`;
 }
 
-/** Letters of a page that are written in one go. */
-const PIECE = 128 * 1024;
-
-/** A page as JSON, piece by piece. A page may have many megabytes, so others have their turn between the pieces. */
-export async function* pageTexts(
+/** A page as JSON, piece by piece. */
+export const pageTexts = (
   rows: readonly EventRow[],
   persons: ReadonlyMap<string, PersonOutline>,
   next: string | null,
-): AsyncGenerator<string> {
-  let piece = `{"next":${JSON.stringify(next)},"results":[`;
-  for (const [index, row] of rows.entries()) {
-    piece += (index === 0 ? '' : ',') + eventText(row, persons.get(row.distinct_id));
-    if (piece.length < PIECE) continue;
-    yield piece;
-    piece = '';
-    await nextTurn();
-  }
-  yield `${piece}]}`;
-}
+): AsyncGenerator<string> =>
+  listInPieces(`{"next":${JSON.stringify(next)},"results":[`, rows, (row) =>
+    eventText(row, persons.get(row.distinct_id)),
+  );

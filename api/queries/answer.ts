@@ -1,10 +1,7 @@
 import { parseElementsChain } from '../../capture/elements-chain.ts';
-import { nextTurn } from '../../db/loop-turns.ts';
 import type { QueryAnswer } from '../../queries/commands/ask.ts';
 import type { Composite, OutputColumn } from '../../queries/rules/request.ts';
-
-/** Letters of an answer that are written in one go. */
-const PIECE = 128 * 1024;
+import { listInPieces } from '../pieces.ts';
 
 /** A value as JSON text. Null: the value is missing. */
 type Json = string | null;
@@ -12,8 +9,8 @@ type Json = string | null;
 /** The distinct ids of persons, by the id of the person as JSON text. */
 export type DistinctIds = ReadonlyMap<string, string[]>;
 
-/** The answer as JSON, piece by piece. It may have many megabytes, so others have their turn between the pieces. */
-export async function* answerTexts(
+/** The answer as JSON, piece by piece. */
+export function answerTexts(
   { columns, rows, page, hasMore, hogql, plan, timings }: QueryAnswer,
   kind: string,
   distinctIds: DistinctIds,
@@ -24,15 +21,10 @@ export async function* answerTexts(
     ...(page && { hasMore, limit: page.limit, offset: page.offset }),
     ...(plan && { explain: plan }),
   };
-  let piece = `${JSON.stringify(head).slice(0, -1)},"results":[`;
-  for (const [index, row] of rows.entries()) {
-    piece += `${index === 0 ? '' : ','}[${columns.map((one) => shownValue(one, row, distinctIds)).join(',')}]`;
-    if (piece.length < PIECE) continue;
-    yield piece;
-    piece = '';
-    await nextTurn();
-  }
-  yield `${piece}]}`;
+  return listInPieces(`${JSON.stringify(head).slice(0, -1)},"results":[`, rows, (row) => {
+    const values = columns.map((one) => shownValue(one, row, distinctIds));
+    return `[${values.join(',')}]`;
+  });
 }
 
 function shownValue({ from }: OutputColumn, row: readonly Json[], distinctIds: DistinctIds): string {

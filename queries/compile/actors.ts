@@ -4,7 +4,7 @@ import type { Parser } from '../../hog/parser/index.ts';
 import { selection } from '../../hog/sql/index.ts';
 import { NAMING_PROPERTIES } from '../../properties/person-name.ts';
 import type { ActorsQuery, CompiledQuery, QueryJob } from '../rules/request.ts';
-import { propertyCondition } from './conditions.ts';
+import { givenConditions } from './conditions.ts';
 import { personName } from './events.ts';
 import { compileListing, type SpecialColumn } from './listed.ts';
 
@@ -48,16 +48,7 @@ export async function compileActors(
     table: 'persons',
     select: select.map((one) => ALSO_KNOWN[one.trim()] ?? one),
     special: SPECIAL,
-    where: [
-      ...(await propertyCondition(request.properties, { parser, job, scope, field: 'query__properties' })),
-      ...(await propertyCondition(request.fixedProperties, {
-        parser,
-        job,
-        scope,
-        field: 'query__fixedProperties',
-      })),
-      ...searched(request.search),
-    ],
+    where: [...(await givenConditions(request, { parser, job, scope })), ...searched(request.search)],
     tests: [],
     orderBy: request.orderBy,
     defaultOrder: () => [

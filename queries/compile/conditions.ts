@@ -30,7 +30,7 @@ export const instant = (at: number): Expr =>
   build.call('toDateTime64', build.constant(instantText(at)), build.integer(6));
 
 /** Builds the condition of a document of filters. */
-export function propertyCondition(
+function propertyCondition(
   document: unknown,
   {
     parser,
@@ -46,6 +46,17 @@ export function propertyCondition(
     for (const source of hogqlSources(tree)) hogql.set(source, await parser.expression(source));
     return [filterExpression(tree, { moment: momentOf(job), scope, hogql })];
   });
+}
+
+/** Builds the conditions of the filters of a list: those that its user can change, and those that stay. */
+export async function givenConditions(
+  { properties, fixedProperties }: { properties?: unknown; fixedProperties?: unknown },
+  around: { parser: Pick<Parser, 'expression'>; job: QueryJob; scope: ExpressionOptions['scope'] },
+): Promise<Expr[]> {
+  return [
+    ...(await propertyCondition(properties, { ...around, field: 'query__properties' })),
+    ...(await propertyCondition(fixedProperties, { ...around, field: 'query__fixedProperties' })),
+  ];
 }
 
 /** Builds the conditions on events that stand beside a query. The range has its beginning in it, and not its end. */

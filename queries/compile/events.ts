@@ -5,7 +5,7 @@ import { actionExpression, hogqlSources } from '../../properties/index.ts';
 import { NAMING_PROPERTIES } from '../../properties/person-name.ts';
 import type { CompiledQuery, EventsQuery, QueryJob } from '../rules/request.ts';
 import { QueryError } from '../rules/request.ts';
-import { eventConditions, instant, instantOf, momentOf, propertyCondition } from './conditions.ts';
+import { eventConditions, givenConditions, instant, instantOf, momentOf } from './conditions.ts';
 import { of } from './faults.ts';
 import { bare, type Column, compileListing, parsed, type SpecialColumn } from './listed.ts';
 
@@ -98,13 +98,7 @@ async function conditions(parser: Parser, job: QueryJob, request: EventsQuery): 
     ...(personId ? [build.compare('==', field('person_id'), constant(personId))] : []),
     ...(await actionCondition(parser, job, request)),
     ...(await eventConditions({ filterTestAccounts }, { parser, job, field: 'query' })),
-    ...(await propertyCondition(request.properties, { parser, job, scope, field: 'query__properties' })),
-    ...(await propertyCondition(request.fixedProperties, {
-      parser,
-      job,
-      scope,
-      field: 'query__fixedProperties',
-    })),
+    ...(await givenConditions(request, { parser, job, scope })),
   ];
 }
 

@@ -18,7 +18,7 @@ export default {
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
   // Far more than any test takes, also where other programs keep the processors busy.
-  testTimeout: 180_000,
+  testTimeout: 900_000,
   // Many tests wait for Temporal timers and other processes, so two cores can run four test files at once.
   maxWorkers: 4,
   // Modules of finished test files stay in the memory of a worker, so it is replaced before it is full.

@@ -7,7 +7,7 @@ import { createPool, type Pool, type PoolLimits, transaction } from '../../db/po
 import { Turns } from '../../db/turns.ts';
 import { createCompiler } from '../../models/index.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, PATIENCE } from '../support/eventually.ts';
 import { insertEvents } from '../support/rows.ts';
 
 // Hooks run in the order of their definition: this one before the database goes.
@@ -18,7 +18,7 @@ afterAll(async () => {
 });
 const api = apiForFile();
 /** As in the program: one project never has all threads. */
-const compiler = createCompiler({ timeoutMs: 60_000 });
+const compiler = createCompiler({ timeoutMs: PATIENCE });
 const apps: App[] = [];
 const pools: Pool[] = [];
 let anna: Tenant;
@@ -118,7 +118,7 @@ describe('ten changes of an export with many filters', () => {
       if (status === 429)
         expect([body.code, Number(headers['retry-after'])]).toEqual(['throttled', expect.any(Number)]);
     }
-  }, 180_000);
+  });
 
   test('are refused one by one when their texts take too long, and stop', async () => {
     const begun: (AbortSignal | undefined)[] = [];

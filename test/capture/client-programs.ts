@@ -4,7 +4,7 @@ import { packagedChromium } from '../support/packaged-chromium.ts';
 import { type Availability, findPythonPackages } from '../support/python-packages.ts';
 
 export const CLIENTS = path.join(import.meta.dirname, 'clients');
-const PATIENCE = 45_000;
+const PATIENCE = 150_000;
 
 export interface ProgramResult {
   code: number | null;

@@ -190,7 +190,7 @@ test('flags, queries, counts, lists, exports and functions agree about every per
     const byQueries = cohorts.filter((id) => members.get(String(id))?.has(idOf(number)));
     expect([number, byFlags]).toEqual([number, byQueries]);
   }
-}, 600_000);
+});
 
 test('what has changed is counted again, and nothing else', async () => {
   expect(await countCohorts(api.pool, work, UNHURRIED)).toBe(0);

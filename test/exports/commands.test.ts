@@ -27,7 +27,7 @@ import { Refusal } from '../../refusals.ts';
 import { parseKeyring } from '../../secrets/envelope.ts';
 import { SYSTEM } from '../../tenancy/actor.ts';
 import { createTenant, type Tenant } from '../support/api.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, PATIENCE } from '../support/eventually.ts';
 import { insertEvents } from '../support/rows.ts';
 import { exportWorldForFile, HOUR } from './support.ts';
 
@@ -42,7 +42,7 @@ let deps: ExportCommandDependencies;
 let anna: Tenant;
 beforeAll(async () => {
   anna = await createTenant(world.pool, 'Anna');
-  compiler = createCompiler({ threads: 1, timeoutMs: 60_000 });
+  compiler = createCompiler({ threads: 1, timeoutMs: PATIENCE });
   egress = createEgress({ allow: world.config.SLUICE_EGRESS_ALLOW });
   deps = {
     ...{
@@ -136,7 +136,7 @@ test('Sluice itself creates, changes, pauses, runs, backfills, verifies and remo
   await over(backfill.id);
   const newest = await intervalToVerify(deps, row, {});
   expect(newest).toEqual({ start: iso(-1), end: iso(0) });
-  const report = await verifyExport(deps, SYSTEM, row, newest, { waitMilliseconds: 30_000 });
+  const report = await verifyExport(deps, SYSTEM, row, newest, { waitMilliseconds: 120_000 });
   expect(report).toMatchObject({ verdict: 'same', destination: { rows: 10 } });
   await removeExport(deps, SYSTEM, row);
   await expect(world.client.schedule.getHandle(row.id).describe()).rejects.toThrow();

@@ -245,7 +245,7 @@ test('a file of an earlier run that was replaced: the interval is damaged, and e
   });
   const manifest = JSON.parse((await bucket.read((await bucket.keys())[1] as string)).toString());
   expect(manifest).toMatchObject({ run_id: again.id, rows: uuids.length });
-  const report = await world.schedules.exports.verify(row, hourly(0), { waitMilliseconds: 60_000 });
+  const report = await world.schedules.exports.verify(row, hourly(0), { waitMilliseconds: 120_000 });
   expect(report).toMatchObject({ verdict: 'same', problems: [] });
   await reconcile('twice');
   expect(await world.runsOf(row)).toHaveLength(3);

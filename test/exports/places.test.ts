@@ -137,7 +137,7 @@ test('a verification and a backfill get their turn beside dead ones', async () =
     const [, lane] = await sumPlaces(world.pool);
     return silent.asked().length === 1 && lane?.waiting === 2;
   });
-  const verification = world.schedules.exports.verify(exported, hourly(0), { waitMilliseconds: 90_000 });
+  const verification = world.schedules.exports.verify(exported, hourly(0), { waitMilliseconds: 120_000 });
   const filled = await world.backfill(exported, hour(0), hour(2));
   await world.schedules.exports.startBackfill(exported, filled);
   const healthy = world.client.workflow.getHandle(filled.workflow_id);

@@ -9,6 +9,7 @@ import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import { createCompiler } from '../../models/index.ts';
 import { generateKey, type Keyring, parseKeyring, SecretError } from '../../secrets/envelope.ts';
 import { END, START } from '../models/support.ts';
+import { PATIENCE } from '../support/eventually.ts';
 
 const keyring = parseKeyring(generateKey('one'));
 const ID = '01900000-0000-7000-8000-000000000001';
@@ -60,7 +61,7 @@ describe('what is stored of a destination', () => {
 });
 
 describe('what is read', () => {
-  const compiler = createCompiler({ threads: 1, timeoutMs: 60_000 });
+  const compiler = createCompiler({ threads: 1, timeoutMs: PATIENCE });
   afterAll(() => compiler.close());
   const row = (given: Partial<BatchExportRow> = {}) =>
     ({

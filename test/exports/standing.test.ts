@@ -50,7 +50,7 @@ test('runs, backfills and verifications of others go on meanwhile', async () => 
   await world.schedules.exports.startBackfill(fine, filled);
   const result = await world.client.workflow.getHandle(filled.workflow_id).result();
   expect(result).toMatchObject({ status: 'Completed', completed: 2 });
-  const report = await world.schedules.exports.verify(fine, hourly(0), { waitMilliseconds: 90_000 });
+  const report = await world.schedules.exports.verify(fine, hourly(0), { waitMilliseconds: 120_000 });
   expect(report).toMatchObject({ verdict: 'same' });
   // All that time no place was free, and nobody was sent away.
   expect(silent.asked()).toHaveLength(places);

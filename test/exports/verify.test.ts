@@ -19,7 +19,7 @@ const nextProject = () => {
   projects += 1;
   return projects;
 };
-const PATIENCE = { waitMilliseconds: 30_000 };
+const PATIENCE = { waitMilliseconds: 120_000 };
 
 async function verify(row: BatchExportRow, n = 0): Promise<VerifyReport> {
   const report = await world.schedules.exports.verify(row, hourly(n), PATIENCE);

@@ -10,7 +10,7 @@ import { createCompiler, type ModelCompiler } from '../../models/index.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { createTenant, type Tenant } from '../support/api.ts';
 import { databaseForFile } from '../support/database.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, PATIENCE } from '../support/eventually.ts';
 
 // Hooks run in the order of their definition: this one before the database goes.
 afterAll(async () => {
@@ -27,7 +27,7 @@ let compiler: ModelCompiler;
 beforeAll(async () => {
   const { url } = database;
   anna = await createTenant(database.pool, 'Anna');
-  compiler = createCompiler({ threads: 1, timeoutMs: 60_000 });
+  compiler = createCompiler({ threads: 1, timeoutMs: PATIENCE });
   pool = createPool({ url, size: 1, name: 'bookkeeping' });
   sizingPool = createPool({ url, size: 1, name: 'sizing' });
 });

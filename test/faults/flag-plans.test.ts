@@ -64,4 +64,4 @@ test('workers are killed while rollouts and changes are under way: each step and
     [String(other)],
   );
   expect(log.rows).toEqual([{ count: 12, different: 12 }]);
-}, 240_000);
+});

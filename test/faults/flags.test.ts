@@ -7,7 +7,7 @@ import { EVERYBODY, storeFlag, where } from '../flags/support.ts';
 import { createTenant, type Tenant } from '../support/api.ts';
 import { makeDataDir } from '../support/data-dir.ts';
 import { databaseForFile } from '../support/database.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, PATIENCE } from '../support/eventually.ts';
 import { startPostgresProxy } from '../support/postgres-proxy.ts';
 import { type ApiProgram, programsForFile } from '../support/programs.ts';
 import { allocateNamespace } from '../support/temporal.ts';
@@ -70,7 +70,7 @@ const post = (url: string, body: object) =>
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),
-    signal: AbortSignal.timeout(30_000),
+    signal: AbortSignal.timeout(PATIENCE),
   });
 
 interface Told {

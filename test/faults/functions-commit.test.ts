@@ -81,7 +81,7 @@ test('a worker is killed when targets have answered and no result is stored: eac
   expect((await second.exited).code).toBe(0);
   await expectOneRecord(id, 'killed', 2);
   await world.change(id, { enabled: false });
-}, 240_000);
+});
 
 test('a worker stands still until another has taken over, and what it says late counts for nothing', async () => {
   const id = await world.create(on('stalled'));
@@ -105,4 +105,4 @@ test('a worker stands still until another has taken over, and what it says late 
   await expectOneRecord(id, 'stalled', 2);
   expect(await world.history(id)).toEqual(before);
   await world.change(id, { enabled: false });
-}, 240_000);
+});

@@ -122,4 +122,4 @@ test('Postgres and the API are killed during dispatch and delivery: what was ack
     [id],
   );
   expect(rows[0]).toEqual({ all: arrived.size, events: arrived.size, succeeded: arrived.size });
-}, 240_000);
+});

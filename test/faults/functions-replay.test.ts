@@ -54,4 +54,4 @@ test('workers are killed while a replay is under way: each event gets one invoca
   expect(invocations.map((one) => one.event_uuid).sort()).toEqual(uuids.sort());
   const keys = new Set(world.arrivals.map(({ headers }) => headers['idempotency-key']));
   expect(keys.size).toBe(number);
-}, 240_000);
+});

@@ -122,4 +122,4 @@ test('Temporal is killed during a replay and during a rerun: each goes on, and e
   expect(await counts()).toEqual({ ...once, all: 2 * NUMBER, succeeded: 2 * NUMBER, reruns: NUMBER });
   expect([...arrived.keys()].sort()).toEqual(uuids.sort());
   expect([...arrived.values()].map((keys) => keys.size)).toEqual(Array(NUMBER).fill(2));
-}, 400_000);
+});

@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { copyOut } from '../../db/copy-out.ts';
 import { countRows, estimate, type ModelOptions, previewRows } from '../../models/index.ts';
 import { databaseForFile } from '../support/database.ts';
+import { PATIENCE } from '../support/eventually.ts';
 import type { PlanNode } from '../support/plans.ts';
 import { parserForFile, planOfQuery, queryOf, rowsOf } from './support.ts';
 
@@ -164,15 +165,15 @@ describe('rows', () => {
 describe('counts, previews, estimates', () => {
   test('count the rows', async () => {
     const all = await query(hour(0), hour(504));
-    expect(await countRows(database.pool, all, { timeoutMs: 10_000 })).toBe(54_000);
+    expect(await countRows(database.pool, all, { timeoutMs: PATIENCE })).toBe(54_000);
     const filters = [{ type: 'hogql', key: "event = 'event 3'" }];
     const some = await query(hour(200), hour(201), { filters });
-    expect(await countRows(database.pool, some, { timeoutMs: 10_000 })).toBe(
+    expect(await countRows(database.pool, some, { timeoutMs: PATIENCE })).toBe(
       (await rowsOf(database.pool, some)).length,
     );
     for (const model of ['persons', 'sessions'] as const) {
       expect(
-        await countRows(database.pool, await query(hour(0), hour(1), { model }), { timeoutMs: 10_000 }),
+        await countRows(database.pool, await query(hour(0), hour(1), { model }), { timeoutMs: PATIENCE }),
       ).toBe(0);
     }
   });
@@ -181,7 +182,7 @@ describe('counts, previews, estimates', () => {
     const hogqlQuery =
       'select event, properties, properties.n as n, [1, 2] as list, \'"5"\' as quoted, team_id from events';
     const shown = await previewRows(database.pool, await query(hour(200), hour(201), { hogqlQuery }), 3, {
-      timeoutMs: 10_000,
+      timeoutMs: PATIENCE,
     });
     expect(shown.columns).toEqual(['event', 'properties', 'n', 'list', 'quoted', 'team_id']);
     expect(shown.rows).toHaveLength(3);
@@ -197,7 +198,7 @@ describe('counts, previews, estimates', () => {
 
   test('estimate what an interval takes', async () => {
     const day = await query(hour(200), hour(224));
-    const counted = await estimate(database.pool, day, { timeoutMs: 10_000 });
+    const counted = await estimate(database.pool, day, { timeoutMs: PATIENCE });
     expect(counted).toMatchObject({ rows: 2_592, exact: true });
     // As the rows are in JSON lines.
     const lines = (await rowsOf(database.pool, day)).reduce(
@@ -206,11 +207,13 @@ describe('counts, previews, estimates', () => {
     );
     expect(counted.bytes / lines).toBeGreaterThan(0.85);
     expect(counted.bytes / lines).toBeLessThan(1.15);
-    expect(await estimate(database.pool, await query(hour(900), hour(901)), { timeoutMs: 10_000 })).toEqual({
-      rows: 0,
-      exact: true,
-      bytes: 0,
-    });
+    expect(await estimate(database.pool, await query(hour(900), hour(901)), { timeoutMs: PATIENCE })).toEqual(
+      {
+        rows: 0,
+        exact: true,
+        bytes: 0,
+      },
+    );
   });
 
   test('guess what takes too long to find out', async () => {

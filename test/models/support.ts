@@ -2,13 +2,14 @@ import { afterAll } from '@jest/globals';
 import type { Pool } from '../../db/pool.ts';
 import { createParser, type Parser } from '../../hog/parser/index.ts';
 import { type ModelOptions, type ModelQuery, modelQuery, previewRows } from '../../models/index.ts';
+import { PATIENCE } from '../support/eventually.ts';
 import type { PlanNode } from '../support/plans.ts';
 
 export const START = Date.parse('2026-03-02T10:00:00Z');
 export const END = START + 3_600_000;
 
 export function parserForFile(): Parser {
-  const parser = createParser({ timeoutMs: 60_000 });
+  const parser = createParser({ timeoutMs: PATIENCE });
   afterAll(() => parser.close());
   return parser;
 }
@@ -34,7 +35,7 @@ export async function rowsOf(pool: Pool, query: ModelQuery): Promise<Record<stri
 
 /** The rows as the reader gets them: in a transaction with the settings of the query. */
 export async function rowsOfReader(reader: Pool, query: ModelQuery): Promise<Record<string, unknown>[]> {
-  return (await previewRows(reader, query, 1_000_000, { timeoutMs: 60_000 })).rows.map((row) =>
+  return (await previewRows(reader, query, 1_000_000, { timeoutMs: PATIENCE })).rows.map((row) =>
     Object.fromEntries(query.columns.map((column, index) => [column.name, row[index]])),
   );
 }

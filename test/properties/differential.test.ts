@@ -22,6 +22,7 @@ import { eventsDatabase } from '../hog/sql/database.ts';
 import { PROJECT } from '../hog/sql/tables.ts';
 import { evaluate } from '../hog/support/evaluate.ts';
 import { Random } from '../hog/support/random.ts';
+import { PATIENCE } from '../support/eventually.ts';
 import { rounds } from '../support/rounds.ts';
 import { isKnownDifference } from './differences.ts';
 import {
@@ -135,7 +136,7 @@ function prepareByMatcher(
 
 describe('random filters', () => {
   const database = eventsDatabase();
-  const parser = createParser({ timeoutMs: 60_000 });
+  const parser = createParser({ timeoutMs: PATIENCE });
   const hogql = new Map<string, Expr>();
   beforeAll(async () => {
     for (const source of HOGQL) hogql.set(source, await parser.expression(source));

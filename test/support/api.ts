@@ -32,6 +32,7 @@ import { issuePersonalApiKey } from '../../tenancy/personal-api-keys.ts';
 import { mergeHook } from '../../tenancy/product.ts';
 import { createUser } from '../../tenancy/users.ts';
 import { databaseForFile } from './database.ts';
+import { PATIENCE } from './eventually.ts';
 import { allocateNamespace } from './temporal.ts';
 
 /** Somebody with an organization, a project and a key. */
@@ -194,10 +195,10 @@ export function apiForFile(
     api.pool = database.pool;
     api.reader = database.reader;
     api.schedules = createSchedules(api.config, logger);
-    api.compiler = createCompiler({ threads: 1, timeoutMs: 60_000 });
-    api.queryCompiler = createQueryCompiler({ threads: 1, timeoutMs: 60_000 });
-    api.actionCompiler = createActionCompiler({ threads: 1, timeoutMs: 60_000 });
-    api.functionCompiler = createFunctionCompiler({ threads: 1, timeoutMs: 60_000 });
+    api.compiler = createCompiler({ threads: 1, timeoutMs: PATIENCE });
+    api.queryCompiler = createQueryCompiler({ threads: 1, timeoutMs: PATIENCE });
+    api.actionCompiler = createActionCompiler({ threads: 1, timeoutMs: PATIENCE });
+    api.functionCompiler = createFunctionCompiler({ threads: 1, timeoutMs: PATIENCE });
     api.functionRunner = createRunner({ threads: 2 });
     api.egress = createEgress({ allow: api.config.SLUICE_EGRESS_ALLOW });
     const keys = api.config.SLUICE_ENCRYPTION_KEYS;

@@ -62,7 +62,7 @@ async function dropDatabase(database: TestDatabase & { name: string }): Promise<
   if (reader.totalCount === reader.idleCount && !reader.ended) await reader.end();
   await onServer(async (client) => {
     // A server process outlives its connection, by a moment as a rule.
-    const patience = Date.now() + 30_000;
+    const patience = Date.now() + PATIENCE;
     let open = await connections(client, name);
     while (open.length > 0 && borrowed === 0 && Date.now() < patience) {
       await pause(20);

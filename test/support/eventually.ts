@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
 /** Milliseconds that a test waits for what takes its time on a busy machine. */
-export const PATIENCE = 100_000;
+export const PATIENCE = 300_000;
 
 /** Asks again until the answer is neither undefined nor false; what others do in the background takes its time. */
 export async function eventually<T>(ask: () => Promise<T | undefined | false>): Promise<T> {

@@ -11,6 +11,7 @@ import { sql } from '../../../hog/sql/sql.ts';
 import { previewRows, queryFault, refusesQuery } from '../../../models/index.ts';
 import { parserForFile, queryOf } from '../../models/support.ts';
 import { databaseForFile } from '../../support/database.ts';
+import { PATIENCE } from '../../support/eventually.ts';
 import { AT, insertTwoProjects, MINE, THEIRS } from './world.ts';
 
 const database = databaseForFile();
@@ -149,10 +150,10 @@ describe('a printer that forgets the project', () => {
     // The statement for persons is not printed by HogQL. It loses its conditions here.
     const select = query.select.replace(/\w+\.project_id = '1'::integer/g, 'true');
     const open = { ...query, select };
-    expect(JSON.stringify(await previewRows(database.pool, open, 100, { timeoutMs: 10_000 }))).toMatch(
+    expect(JSON.stringify(await previewRows(database.pool, open, 100, { timeoutMs: PATIENCE }))).toMatch(
       /secret/,
     );
-    const { rows } = await previewRows(database.reader, open, 100, { timeoutMs: 10_000 });
+    const { rows } = await previewRows(database.reader, open, 100, { timeoutMs: PATIENCE });
     expect(rows.length).toBeGreaterThan(0);
     expect(JSON.stringify(rows)).not.toMatch(/secret/);
   });

@@ -11,7 +11,7 @@ import { EXCEPTIONS, FLAG_EXCEPTIONS, SKIPPED_CONDITION } from './exceptions.ts'
 import { type Ours, ours, type Values } from './ours.ts';
 import { allValues, dice, randomCohorts, randomFilters, randomFlags, randomUser } from './random.ts';
 
-const PATIENCE = rounds(180_000, 1_800_000);
+const PATIENCE = rounds(800_000, 1_800_000);
 const PYTHON = '7.91.1';
 const { found: python, reason } = findPythonClient(PYTHON);
 if (python === undefined) process.stderr.write(`skipped: posthog-python ${PYTHON}: ${reason}\n`);

@@ -6,10 +6,11 @@ import { Transformations, WHOLE_ROOM } from '../../../functions/transform/apply.
 import type { Transformation } from '../../../functions/transform/definition.ts';
 import { isNative } from '../../../functions/transform/native.ts';
 import { Tally } from '../../../functions/transform/tally.ts';
+import { PATIENCE } from '../../support/eventually.ts';
 
 let compiler: FunctionCompiler;
 beforeAll(() => {
-  compiler = createFunctionCompiler({ threads: 1, timeoutMs: 60_000 });
+  compiler = createFunctionCompiler({ threads: 1, timeoutMs: PATIENCE });
 });
 afterAll(() => compiler.close());
 

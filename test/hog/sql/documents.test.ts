@@ -5,10 +5,11 @@ import type { SelectNode } from '../../../hog/ast/index.ts';
 import { createParser } from '../../../hog/parser/index.ts';
 import { createSchema, printStatement, SIZE_LIMITS, type Statement } from '../../../hog/sql/index.ts';
 import { refusesQuery } from '../../../models/index.ts';
+import { PATIENCE } from '../../support/eventually.ts';
 import { eventsDatabase } from './database.ts';
 import { insertEvents, PROJECT } from './tables.ts';
 
-const parser = createParser({ timeoutMs: 60_000 });
+const parser = createParser({ timeoutMs: PATIENCE });
 const database = eventsDatabase();
 let pid: number;
 

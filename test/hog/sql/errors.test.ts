@@ -3,9 +3,10 @@ import type { SelectNode } from '../../../hog/ast/index.ts';
 import { SourceError } from '../../../hog/errors.ts';
 import { createParser } from '../../../hog/parser/index.ts';
 import { createSchema, type PrintOptions, printStatement } from '../../../hog/sql/index.ts';
+import { PATIENCE } from '../../support/eventually.ts';
 import { PROJECT } from './tables.ts';
 
-const parser = createParser({ timeoutMs: 60_000 });
+const parser = createParser({ timeoutMs: PATIENCE });
 afterAll(() => parser.close());
 const OPTIONS: PrintOptions = { schema: createSchema('current'), projectId: PROJECT, timezone: 'UTC' };
 

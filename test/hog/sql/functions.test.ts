@@ -15,6 +15,7 @@ import {
   type Type,
   WINDOW_FUNCTIONS,
 } from '../../../hog/sql/index.ts';
+import { PATIENCE } from '../../support/eventually.ts';
 import { eventsDatabase } from './database.ts';
 import { PROJECT } from './tables.ts';
 import { insertWorld } from './world.ts';
@@ -25,7 +26,7 @@ const read = (name: string): Case[] =>
   JSON.parse(readFileSync(path.join(import.meta.dirname, 'cases', `${name}.json`), 'utf8')) as Case[];
 
 const EXPRESSIONS = ['logic', 'conversion', 'strings', 'urls', 'json', 'dates', 'math', 'arrays', 'more'];
-const parser = createParser({ timeoutMs: 60_000 });
+const parser = createParser({ timeoutMs: PATIENCE });
 afterAll(() => parser.close());
 
 const OPTIONS = { schema: createSchema('current'), projectId: PROJECT, timezone: 'UTC' };

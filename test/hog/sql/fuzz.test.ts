@@ -15,6 +15,7 @@ import {
   type Statement,
   selection,
 } from '../../../hog/sql/index.ts';
+import { PATIENCE } from '../../support/eventually.ts';
 import { rounds } from '../../support/rounds.ts';
 import { eventsDatabase } from './database.ts';
 import { OTHER_PROJECT, PROJECT } from './tables.ts';
@@ -218,7 +219,7 @@ test('trees full of hostile texts: none of it is in the SQL, and only typed erro
 
 describe('on Postgres', () => {
   const database = eventsDatabase();
-  const parser = createParser({ timeoutMs: 60_000 });
+  const parser = createParser({ timeoutMs: PATIENCE });
   afterAll(() => parser.close());
 
   async function plan(statement: Statement): Promise<number> {

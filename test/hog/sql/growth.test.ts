@@ -14,8 +14,9 @@ import {
   UNBOUNDED,
   WINDOW_FUNCTIONS,
 } from '../../../hog/sql/index.ts';
+import { PATIENCE } from '../../support/eventually.ts';
 
-const parser = createParser({ timeoutMs: 60_000 });
+const parser = createParser({ timeoutMs: PATIENCE });
 afterAll(() => parser.close());
 
 const names = [

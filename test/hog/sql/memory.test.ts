@@ -12,13 +12,14 @@ import {
   selection,
 } from '../../../hog/sql/index.ts';
 import { refusesQuery } from '../../../models/index.ts';
+import { PATIENCE } from '../../support/eventually.ts';
 import { eventsDatabase } from './database.ts';
 import { insertEvents, PROJECT } from './tables.ts';
 
 /** What docs/hogql.md says. It leaves room for what Postgres itself takes. */
 const MOST_MEBIBYTES = 256;
 
-const parser = createParser({ timeoutMs: 60_000 });
+const parser = createParser({ timeoutMs: PATIENCE });
 const database = eventsDatabase();
 let pid: number;
 

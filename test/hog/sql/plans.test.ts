@@ -4,10 +4,11 @@ import { afterAll, expect, test } from '@jest/globals';
 import { YARDSTICKS } from '../../../bench/hog/sql-yardsticks.ts';
 import { createParser } from '../../../hog/parser/index.ts';
 import { createSchema, printStatement, selection } from '../../../hog/sql/index.ts';
+import { PATIENCE } from '../../support/eventually.ts';
 import { eventsDatabase } from './database.ts';
 import { PROJECT } from './tables.ts';
 
-const parser = createParser({ timeoutMs: 60_000 });
+const parser = createParser({ timeoutMs: PATIENCE });
 afterAll(() => parser.close());
 const database = eventsDatabase();
 

@@ -9,6 +9,7 @@ import type { SelectNode } from '../../../hog/ast/index.ts';
 import { createParser } from '../../../hog/parser/index.ts';
 import { createSchema, printStatement, type Statement, selection } from '../../../hog/sql/index.ts';
 import { databaseForFile } from '../../support/database.ts';
+import { PATIENCE } from '../../support/eventually.ts';
 import { PROJECT } from './tables.ts';
 
 const CASES = path.join(import.meta.dirname, 'cases');
@@ -25,7 +26,7 @@ const GRAMMAR = new Set(
 const VOLATILE = new Set(['random', 'gen_random_uuid', 'clock_timestamp']);
 
 const database = databaseForFile();
-const parser = createParser({ timeoutMs: 60_000 });
+const parser = createParser({ timeoutMs: PATIENCE });
 afterAll(() => parser.close());
 const statements: Statement[] = [];
 

@@ -3,9 +3,10 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createParser } from '../../../hog/parser/index.ts';
 import { createSchema, type PersonMode, printStatement } from '../../../hog/sql/index.ts';
 import { databaseForFile } from '../../support/database.ts';
+import { PATIENCE } from '../../support/eventually.ts';
 import { insertEvents, insertGroup, insertPerson } from '../../support/rows.ts';
 
-const parser = createParser({ timeoutMs: 60_000 });
+const parser = createParser({ timeoutMs: PATIENCE });
 afterAll(() => parser.close());
 const database = databaseForFile();
 const ADA = '01890af2-aaaa-7bbb-8ccc-00000000aaaa';

@@ -6,10 +6,11 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createParser } from '../../../hog/parser/index.ts';
 import { createSchema, printStatement, type Statement, selection } from '../../../hog/sql/index.ts';
 import { refusesQuery } from '../../../models/index.ts';
+import { PATIENCE } from '../../support/eventually.ts';
 import { eventsDatabase } from './database.ts';
 import { insertEvents, PROJECT } from './tables.ts';
 
-const parser = createParser({ timeoutMs: 60_000 });
+const parser = createParser({ timeoutMs: PATIENCE });
 const database = eventsDatabase();
 
 afterAll(() => parser.close());

@@ -3,10 +3,11 @@ import { afterAll, describe, expect, test } from '@jest/globals';
 import { createParser } from '../../../hog/parser/index.ts';
 import { createSchema, printStatement, selection } from '../../../hog/sql/index.ts';
 import { filterExpression, prepareMatcher, readFilters } from '../../../properties/index.ts';
+import { PATIENCE } from '../../support/eventually.ts';
 import { eventsDatabase } from './database.ts';
 import { PROJECT } from './tables.ts';
 
-const parser = createParser({ timeoutMs: 60_000 });
+const parser = createParser({ timeoutMs: PATIENCE });
 afterAll(() => parser.close());
 const database = eventsDatabase();
 

@@ -1,7 +1,7 @@
 import { nextTurn } from '../db/loop-turns.ts';
 
 /** Letters of an answer that are written in one go. */
-const PIECE = 128 * 1024;
+export const PIECE = 128 * 1024;
 
 /**
  * An answer that ends with a list, as JSON, piece by piece. `head` is what stands before the list, with its bracket. An answer may

@@ -52,3 +52,24 @@ export async function readHorizon(queryable: Queryable): Promise<string> {
   const { rows } = await queryable.query('select closed from event_horizon');
   return rows[0]?.closed ?? '-infinity';
 }
+
+/**
+ * Returns an instant before which all events are stored: one that is as late as the open transactions of writers allow. Unlike
+ * `closeHorizon` it makes nobody wait, so pages can be read up to it.
+ *
+ * The clock is read first: whoever takes the lock after that gets a later stamp. Those who hold it got theirs after they had begun.
+ * If the clock went back, the horizon is later.
+ */
+export async function storedBefore(pool: Pool): Promise<string> {
+  const { rows } = await pool.query('select clock_timestamp() as now');
+  const { rows: found } = await pool.query(
+    `select greatest((select closed from event_horizon),
+       least($1::timestamptz, min(coalesce(a.xact_start, timestamptz '2000-01-01 00:00:00+00')))) as instant
+     from pg_locks l left join pg_stat_activity a on a.pid = l.pid
+     where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+       and l.database = (select oid from pg_database where datname = current_database())
+       and (l.classid::bigint << 32) | l.objid::bigint = $2`,
+    [rows[0].now, LOCKS.horizon],
+  );
+  return found[0].instant;
+}

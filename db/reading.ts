@@ -28,8 +28,13 @@ export function inTurn<T>(pool: Pool, asker: Asker, work: () => Promise<T>): Pro
  * Runs queries whose cost the caller of the API decides. They change nothing, and Postgres ends those that take too
  * long, or whose caller is gone.
  */
-export function reading<T>(pool: Pool, asker: Asker, work: (client: Transaction) => Promise<T>): Promise<T> {
-  const bounds = { timeoutMs: STATEMENT_MILLISECONDS, signal: asker.signal };
+export function reading<T>(
+  pool: Pool,
+  asker: Asker,
+  work: (client: Transaction) => Promise<T>,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<T> {
+  const bounds = { timeoutMs: STATEMENT_MILLISECONDS, settings, signal: asker.signal };
   return inTurn(pool, asker, () => readOnly(pool, bounds, work));
 }
 

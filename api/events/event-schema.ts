@@ -51,6 +51,10 @@ export function eventText(row: EventRow, person: PersonOutline | undefined): str
   return `${JSON.stringify(outline).slice(0, -1)},"properties":${row.properties}}`;
 }
 
+/** An event as an object, as `eventText` writes it. */
+export const eventOf = (row: EventRow, person: PersonOutline | undefined): unknown =>
+  JSON.parse(eventText(row, person));
+
 /** A page as JSON, piece by piece. */
 export const pageTexts = (
   rows: readonly EventRow[],

@@ -1,155 +1,187 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { type EventPage, type EventRow, findEvent, listEvents } from '../../db/events.ts';
+import { type EventPosition, type EventRow, findEvent, listEvents } from '../../db/events.ts';
 import { outlinePersons, type PersonOutline } from '../../db/persons.ts';
 import { NAMING_PROPERTIES } from '../../properties/person-name.ts';
+import { listEventsWhere } from '../../queries/commands/list-events.ts';
+import type { EventConditions } from '../../queries/rules/request.ts';
+import { Refusal, refuse } from '../../refusals.ts';
 import { isUuid } from '../../values/uuid.ts';
-import { askerOf, clientSignal } from '../asker.ts';
+import { askerOf } from '../asker.ts';
 import { bounded } from '../bounded-query.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
-import { eventMoment } from '../moment.ts';
-import { eventPage, eventRecord, eventText, eventTime, pageTexts } from './event-schema.ts';
+import { rowTexts } from '../queries/answer.ts';
+import { queryDependencies } from '../queries/query.ts';
+import { columnsCsv, columnsPage, type NextPage, readColumns } from './columns-page.ts';
+import { flatten, sheetOf, sheetTexts } from './csv.ts';
+import { eventOf, eventPage, eventRecord, eventText, eventTime, pageTexts } from './event-schema.ts';
+import {
+  DEFAULT_CSV_LIMIT,
+  DEFAULT_LIMIT,
+  escapeFormulas,
+  format,
+  includePerson,
+  isAscending,
+  isTrue,
+  type ListQuery,
+  listQuery,
+  MAX_LIMIT,
+} from './list-query.ts';
 
-const DEFAULT_LIMIT = 100;
-const MAX_LIMIT = 50_000;
-const MAX_OFFSET = 50_000;
 /** How far into the future a list without `before` reaches, because the clocks of clients may be ahead. */
 const AHEAD_MILLISECONDS = 5_000;
-const whole = (max: number, message: string) =>
-  z
-    .string()
-    .regex(/^\d{1,15}$/, 'A valid integer is required.')
-    .transform(Number)
-    .refine((value) => value <= max, message)
-    .optional();
-
-const includePerson = z
-  .enum(['true', 'false', 'True', 'False'])
-  .optional()
-  .meta({ description: 'Whether each event contains its person. Default: `false`.' });
-
-const ORDERS = ['["-timestamp"]', '["timestamp"]'] as const;
-
-const listQuery = z.strictObject({
-  event: z.string().optional().meta({ description: 'Only events with this name.' }),
-  distinct_id: z.string().optional().meta({ description: 'Only events with this distinct_id.' }),
-  person_id: z.string().optional().meta({
-    description: 'Only events of the person with this uuid.',
-  }),
-  include_person: includePerson,
-  after: eventMoment.meta({
-    description: 'Only events after this time, in ISO 8601 or relative such as `-7d`.',
-  }),
-  before: eventMoment.meta({ description: 'Only events before this time. Default: five seconds from now.' }),
-  after_uuid: z.uuid().optional().meta({
-    description: 'The last event of the previous page, at the time `after`. The link `next` contains it.',
-  }),
-  before_uuid: z.uuid().optional().meta({
-    description: 'The last event of the previous page, at the time `before`. The link `next` contains it.',
-  }),
-  limit: whole(Number.MAX_SAFE_INTEGER, '').meta({
-    description: `Events per page: ${DEFAULT_LIMIT} by default, at most ${MAX_LIMIT}.`,
-  }),
-  offset: whole(MAX_OFFSET, `Offset is deprecated. Max supported offset value is ${MAX_OFFSET}.`).meta({
-    description: 'Deprecated. Follow `next` instead.',
-  }),
-  orderBy: z
-    .enum(ORDERS)
-    .optional()
-    .meta({ description: 'A JSON list: `["-timestamp"]` (newest first, the default) or `["timestamp"]`.' }),
-  format: z.literal('json').optional(),
-  personal_api_key: z.string().optional(),
-});
-type ListQuery = z.output<typeof listQuery>;
 
 /** Parameters that a link to the next page does not repeat. */
 const UNLINKED = ['personal_api_key', 'offset', 'before_uuid', 'after_uuid'];
 
-function nextLink(request: FastifyRequest, publicUrl: string, { next }: EventPage, ascending: boolean) {
+/** The link to the next page, which says what is other there. */
+function linkOf({ originalUrl }: FastifyRequest, publicUrl: string, next: NextPage | null): string | null {
   if (!next) return null;
-  const [pathname, query = ''] = request.originalUrl.split('?', 2) as [string, string?];
+  const [pathname, query = ''] = originalUrl.split('?', 2) as [string, string?];
   const parameters = new URLSearchParams(query);
   for (const name of UNLINKED) parameters.delete(name);
-  const bound = ascending ? 'after' : 'before';
-  parameters.set(bound, eventTime(next.timestamp));
-  parameters.set(`${bound}_uuid`, next.uuid);
+  for (const [name, value] of Object.entries(next)) parameters.set(name, value);
   return `${publicUrl}${pathname}?${parameters}`;
+}
+
+/** What the next page of a list of events begins behind. */
+function behind({ timestamp, uuid }: EventPosition, ascending: boolean): NextPage {
+  const bound = ascending ? 'after' : 'before';
+  return { [bound]: eventTime(timestamp), [`${bound}_uuid`]: uuid };
+}
+
+/** Whether the answer is a CSV. */
+const wantsCsv = ({ query, headers }: FastifyRequest): boolean =>
+  ((query as { format?: string }).format ?? (headers.accept?.startsWith('text/csv') ? 'csv' : 'json')) ===
+  'csv';
+
+/** Answers with CSV. It has no place for the link to the next page, so a header has it. */
+function sendCsv(reply: FastifyReply, texts: AsyncGenerator<string>, next: string | null) {
+  if (next !== null) reply.header('link', `<${next}>; rel="next"`);
+  return reply.type('text/csv; charset=utf-8').send(Readable.from(texts) as never);
 }
 
 /** Answers with JSON as it is. The schema of the route describes it, and tests compare them. */
 const sendJson = (reply: FastifyReply, json: string | Readable) =>
   reply.type('application/json; charset=utf-8').send(json as never);
 
+/** A request for a list. */
+type ListRequest = FastifyRequest & { query: ListQuery };
+
+async function* nothing(): AsyncGenerator<string> {}
+
+/** Names the parameters of the request in the refusals of a query. */
+async function parameters<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!(error instanceof Refusal) || error.kind !== 'invalid') throw error;
+    const { message, code, reason } = error;
+    const field = error.field === 'query' ? null : (error.field?.replace(/^query__/, '') ?? null);
+    throw refuse.invalid(field, message, { code, reason });
+  }
+}
+
 const ADVICE = 'Narrow it with `after` and `before`.';
 
 /** Adds the routes that read stored events, filtered by time and by columns. */
-export function eventRoutes(app: App, { pool, readingPool, config }: ApiDependencies): void {
+export function eventRoutes(app: App, deps: ApiDependencies): void {
+  const { pool, readingPool, config } = deps;
+  const queries = queryDependencies(deps);
+  const isAction = async (projectId: number, actionId: number): Promise<boolean> =>
+    (await queries.actionSteps(projectId, actionId)) !== undefined;
+
   /** Finds the persons of events by distinct_id, if the request asks for them. */
   const personsOf = async (
     rows: readonly EventRow[],
     { project, query }: { project: { id: number }; query: { include_person?: string | undefined } },
   ): Promise<Map<string, PersonOutline>> => {
-    if (query.include_person?.toLowerCase() !== 'true' || rows.length === 0) return new Map();
+    if (!isTrue(query.include_person) || rows.length === 0) return new Map();
     const distinctIds = [...new Set(rows.map((row) => row.distinct_id))];
     return outlinePersons(pool, project.id, distinctIds, NAMING_PROPERTIES);
   };
 
+  const list = async (request: ListRequest, reply: FastifyReply, isCsv: boolean) => {
+    const { query } = request;
+    const ascending = isAscending(query);
+    const none = () => (isCsv ? sendCsv(reply, nothing(), null) : reply.send({ next: null, results: [] }));
+    const { event, distinct_id: distinctId, person_id: personId } = query;
+    // An id that is not a uuid belongs to no person.
+    if (personId !== undefined && !isUuid(personId)) return none();
+    if (query.action_id !== undefined && !(await isAction(request.project.id, query.action_id)))
+      return none();
+    const asker = askerOf(request, reply);
+    const limit = Math.min(query.limit || (isCsv ? DEFAULT_CSV_LIMIT : DEFAULT_LIMIT), MAX_LIMIT);
+    const before = query.before ?? new Date(Date.now() + AHEAD_MILLISECONDS).toISOString();
+    const conditions: EventConditions = {
+      ...{ event, distinctId, personId, actionId: query.action_id },
+      ...{ where: query.where, properties: query.properties },
+    };
+    const escapesFormulas = isTrue(query.escape_formulas);
+    const link = (next: NextPage | null) => linkOf(request, config.SLUICE_PUBLIC_URL, next);
+
+    if (query.select !== undefined) {
+      const page = await parameters(readColumns(queries, asker, conditions, query, { before, limit }));
+      const next = link(page.next);
+      if (isCsv) return sendCsv(reply, columnsCsv(page.answer, { escapesFormulas }), next);
+      const { columns, hasMore } = page.answer;
+      const [names, types] = [columns.map((one) => one.name), columns.map((one) => one.type)];
+      const texts = rowTexts({ columns: names, types, next, hasMore }, page.answer);
+      return sendJson(reply, Readable.from(texts));
+    }
+
+    const cursor = ascending ? query.after_uuid : query.before_uuid;
+    const bound = ascending ? query.after : query.before;
+    const position = cursor && bound ? { timestamp: bound, uuid: cursor } : undefined;
+    const wanted = {
+      // After a cursor there may be more events at exactly this time, so the position replaces the bound.
+      after: position && ascending ? undefined : query.after,
+      before: position && !ascending ? undefined : before,
+      ...{ position, ascending, limit, offset: query.offset ?? 0 },
+    };
+    const isFiltered = [query.where, query.properties, query.action_id].some((one) => one !== undefined);
+    const page = isFiltered
+      ? await parameters(listEventsWhere(queries, asker, conditions, wanted))
+      : await bounded(
+          listEvents(
+            readingPool,
+            { projectId: asker.projectId, event, distinctId, personId, ...wanted },
+            asker.signal,
+          ),
+          ADVICE,
+        );
+    const persons = await personsOf(page.rows, request);
+    if (!isCsv) {
+      const next = link(page.next ? behind(page.next, ascending) : null);
+      return sendJson(reply, Readable.from(pageTexts(page.rows, persons, next)));
+    }
+    const cellsOf = (row: EventRow) => flatten(eventOf(row, persons.get(row.distinct_id)), '', new Map());
+    const sheet = await sheetOf(page.rows, cellsOf);
+    const last = sheet.records < page.rows.length ? page.rows[sheet.records - 1] : page.next;
+    const next = link(last ? behind(last, ascending) : null);
+    return sendCsv(reply, sheetTexts(sheet, page.rows, cellsOf, { escapesFormulas }), next);
+  };
+
+  const listing = {
+    tags: ['events'],
+    summary: 'List events, newest first',
+    deprecated: true,
+    params: z.object({ project_id: z.string() }),
+    querystring: listQuery,
+    response: { 200: z.union([eventPage, columnsPage]) },
+  };
   app.get(
     '/api/projects/:project_id/events/',
-    {
-      config: { access: { scope: 'query:read' } },
-      schema: {
-        tags: ['events'],
-        summary: 'List events, newest first',
-        deprecated: true,
-        params: z.object({ project_id: z.string() }),
-        querystring: listQuery,
-        response: { 200: eventPage },
-      },
-    },
-    async (request, reply) => {
-      const query: ListQuery = request.query;
-      const ascending = query.orderBy === ORDERS[1];
-      const { person_id: person, after_uuid, before_uuid } = query;
-      for (const bound of ['after', 'before'] as const) {
-        if (query[`${bound}_uuid`] === undefined || query[bound] !== undefined) continue;
-        const message = `\`${bound}_uuid\` needs \`${bound}\`, the time of the event that it names.`;
-        throw errors.validation('invalid_input', message, `${bound}_uuid`);
-      }
-      // An id that is not a uuid belongs to no person.
-      if (person !== undefined && !isUuid(person)) return reply.send({ next: null, results: [] });
-      const cursor = ascending ? after_uuid : before_uuid;
-      const bound = ascending ? query.after : query.before;
-      const position = cursor && bound ? { timestamp: bound, uuid: cursor } : undefined;
-      const page = await bounded(
-        listEvents(
-          readingPool,
-          {
-            projectId: request.project.id,
-            event: query.event,
-            distinctId: query.distinct_id,
-            personId: person,
-            // After a cursor there may be more events at exactly this time, so the position replaces the bound.
-            after: position && ascending ? undefined : query.after,
-            before:
-              position && !ascending
-                ? undefined
-                : (query.before ?? new Date(Date.now() + AHEAD_MILLISECONDS).toISOString()),
-            position,
-            ascending,
-            limit: Math.min(query.limit || DEFAULT_LIMIT, MAX_LIMIT),
-            offset: query.offset ?? 0,
-          },
-          clientSignal(reply),
-        ),
-        ADVICE,
-      );
-      const persons = await personsOf(page.rows, request);
-      const next = nextLink(request, config.SLUICE_PUBLIC_URL, page, ascending);
-      return sendJson(reply, Readable.from(pageTexts(page.rows, persons, next)));
-    },
+    { config: { access: { scope: 'query:read' } }, schema: listing },
+    (request, reply) => list(request, reply, wantsCsv(request)),
+  );
+  // Some clients ask for a CSV by this name.
+  app.get(
+    '/api/projects/:project_id/events.csv',
+    { config: { access: { scope: 'query:read' } }, schema: { ...listing, hide: true } },
+    (request, reply) => list(request, reply, true),
   );
 
   app.get(
@@ -163,7 +195,8 @@ export function eventRoutes(app: App, { pool, readingPool, config }: ApiDependen
         params: z.object({ project_id: z.string(), id: z.string() }),
         querystring: z.strictObject({
           include_person: includePerson,
-          format: z.literal('json').optional(),
+          format,
+          escape_formulas: escapeFormulas,
           personal_api_key: z.string().optional(),
         }),
         response: { 200: eventRecord },
@@ -175,7 +208,15 @@ export function eventRoutes(app: App, { pool, readingPool, config }: ApiDependen
       const row = await bounded(findEvent(readingPool, askerOf(request, reply), id), ADVICE);
       if (!row) throw errors.notFound(`No events exist for event UUID ${id}`);
       const persons = await personsOf([row], request);
-      return sendJson(reply, eventText(row, persons.get(row.distinct_id)));
+      const person = persons.get(row.distinct_id);
+      if (!wantsCsv(request)) return sendJson(reply, eventText(row, person));
+      const cellsOf = (one: EventRow) => flatten(eventOf(one, person), '', new Map());
+      const escapesFormulas = isTrue(request.query.escape_formulas);
+      return sendCsv(
+        reply,
+        sheetTexts(await sheetOf([row], cellsOf), [row], cellsOf, { escapesFormulas }),
+        null,
+      );
     },
   );
 }

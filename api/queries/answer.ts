@@ -21,13 +21,26 @@ export function answerTexts(
     ...(page && { hasMore, limit: page.limit, offset: page.offset }),
     ...(plan && { explain: plan }),
   };
-  return listInPieces(`${JSON.stringify(head).slice(0, -1)},"results":[`, rows, (row) => {
-    const values = columns.map((one) => shownValue(one, row, distinctIds));
-    return `[${values.join(',')}]`;
-  });
+  return rowTexts(head, { columns, rows }, distinctIds);
 }
 
-function shownValue({ from }: OutputColumn, row: readonly Json[], distinctIds: DistinctIds): string {
+/** Rows as JSON, piece by piece, behind what else an answer says. */
+export const rowTexts = (
+  head: object,
+  { columns, rows }: Pick<QueryAnswer, 'columns' | 'rows'>,
+  distinctIds: DistinctIds = new Map(),
+): AsyncGenerator<string> =>
+  listInPieces(
+    `${JSON.stringify(head).slice(0, -1)},"results":[`,
+    rows,
+    (row) => `[${columns.map((one) => shownValue(one, row, distinctIds)).join(',')}]`,
+  );
+
+export function shownValue(
+  { from }: OutputColumn,
+  row: readonly Json[],
+  distinctIds: DistinctIds = new Map(),
+): string {
   if (typeof from === 'number') return row[from] ?? 'null';
   return VIEWS[from.of]((key) => row[from.keys[key] as number] ?? null, from, distinctIds);
 }

@@ -9,7 +9,8 @@ import { SHOWN_IN_LIST } from '../people/person-schema.ts';
 import { answerTexts, type DistinctIds, shownPersons } from './answer.ts';
 import { queryAnswer, queryBody } from './query-schema.ts';
 
-const queryDependencies = (deps: ApiDependencies): QueryDependencies => ({
+/** What queries need of the API. */
+export const queryDependencies = (deps: ApiDependencies): QueryDependencies => ({
   pool: deps.pool,
   reader: deps.reader,
   queryCompiler: deps.queryCompiler,

@@ -5,7 +5,13 @@ import type { ActionStep } from '../../properties/index.ts';
 import { type Refusal, refuse } from '../../refusals.ts';
 import type { QueryCompiler } from '../compiler.ts';
 import { explainRows, readRows } from '../reads/rows.ts';
-import { type CompiledQuery, type OutputColumn, QueryError, type QueryRequest } from '../rules/request.ts';
+import {
+  type CompiledQuery,
+  type OutputColumn,
+  QueryError,
+  type QueryJob,
+  type QueryRequest,
+} from '../rules/request.ts';
 
 export interface QueryDependencies {
   pool: Pool;
@@ -24,6 +30,7 @@ export interface QueryAnswer {
   /** The values as JSON texts. Null: the value is missing. */
   rows: (string | null)[][];
   page: CompiledQuery['page'];
+  place: CompiledQuery['place'];
   /** Whether there are more rows than the page has. Null: the query says itself how many it wants. */
   hasMore: boolean | null;
   hogql: string;
@@ -40,20 +47,13 @@ export async function ask(
   request: QueryRequest,
   { explain = false }: { explain?: boolean } = {},
 ): Promise<QueryAnswer> {
-  const { projectId, signal } = asker;
   return refusing(async () => {
     const begin = performance.now();
-    const project = await findProject(deps.pool, projectId);
-    if (!project) throw refuse.absent();
-    const actionId = request.kind === 'EventsQuery' ? request.actionId : null;
-    const actionSteps = actionId ? await deps.actionSteps(projectId, actionId) : undefined;
-    const { timezone, test_account_filters: testAccounts } = project;
-    const job = { request, projectId, timezone, now: Date.now(), testAccounts, actionSteps };
-    const compiled = await deps.compiling.take(asker, () => deps.queryCompiler.compile(job, signal));
+    const compiled = await compile(deps, asker, request);
     const read = performance.now();
     const plan = explain ? await explainRows(deps.reader, asker, compiled) : null;
     const { rows, waited, ran } = await readRows(deps.reader, asker, compiled);
-    const { page, columns, hogql } = compiled;
+    const { page, place, columns, hogql } = compiled;
     const hasMore = page === null ? null : rows.length > page.limit;
     if (page && hasMore) rows.length = page.limit;
     const timings = [
@@ -61,11 +61,28 @@ export async function ask(
       { k: 'wait', t: waited / 1000 },
       { k: 'run', t: ran / 1000 },
     ];
-    return { columns, rows, page, hasMore, hogql, plan, timings };
+    return { columns, rows, page, place, hasMore, hogql, plan, timings };
   });
 }
 
-async function refusing<T>(work: () => Promise<T>): Promise<T> {
+/** Compiles a query for the project of whoever asks. */
+export async function compile(
+  deps: QueryDependencies,
+  asker: Asker,
+  request: QueryJob['request'],
+): Promise<CompiledQuery> {
+  const { projectId, signal } = asker;
+  const project = await findProject(deps.pool, projectId);
+  if (!project) throw refuse.absent();
+  const actionId = 'actionId' in request ? request.actionId : null;
+  const actionSteps = actionId ? await deps.actionSteps(projectId, actionId) : undefined;
+  const { timezone, test_account_filters: testAccounts } = project;
+  const job = { request, projectId, timezone, now: Date.now(), testAccounts, actionSteps };
+  return deps.compiling.take(asker, () => deps.queryCompiler.compile(job, signal));
+}
+
+/** Does a part of the work, and refuses what is wrong with the query. */
+export async function refusing<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {

@@ -51,10 +51,9 @@ export async function compileActors(
     where: [...(await givenConditions(request, { parser, job, scope })), ...searched(request.search)],
     tests: [],
     orderBy: request.orderBy,
-    defaultOrder: () => [
-      { expr: field('created_at'), order: 'DESC' },
-      { expr: field('id'), order: 'DESC' },
-    ],
+    defaultOrder: () => [{ expr: field('created_at'), order: 'DESC' }],
+    unique: 'id',
+    isPaged: false,
     limit: request.limit,
     offset: request.offset,
   });

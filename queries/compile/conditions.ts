@@ -26,8 +26,8 @@ export function instantOf(text: string | null | undefined, moment: Moment, field
   return at;
 }
 
-export const instant = (at: number): Expr =>
-  build.call('toDateTime64', build.constant(instantText(at)), build.integer(6));
+export const instant = (at: number | string): Expr =>
+  build.call('toDateTime64', build.constant(typeof at === 'number' ? instantText(at) : at), build.integer(6));
 
 /** Builds the condition of a document of filters. */
 function propertyCondition(

@@ -1,13 +1,23 @@
 import { build, type Expr } from '../../hog/ast/index.ts';
 import type { Parser } from '../../hog/parser/index.ts';
-import { hasAggregate } from '../../hog/sql/index.ts';
+import { hasAggregate, selection } from '../../hog/sql/index.ts';
+import { selectText } from '../../hog/text/index.ts';
 import { actionExpression, hogqlSources } from '../../properties/index.ts';
 import { NAMING_PROPERTIES } from '../../properties/person-name.ts';
-import type { CompiledQuery, EventsQuery, QueryJob } from '../rules/request.ts';
+import { instantText } from '../../values/dates.ts';
+import type {
+  CompiledQuery,
+  EventConditions,
+  EventSource,
+  EventSpan,
+  EventsQuery,
+  QueryJob,
+} from '../rules/request.ts';
 import { QueryError } from '../rules/request.ts';
 import { eventConditions, givenConditions, instant, instantOf, momentOf } from './conditions.ts';
 import { of } from './faults.ts';
-import { bare, type Column, compileListing, parsed, type SpecialColumn } from './listed.ts';
+import { print } from './hogql.ts';
+import { bare, blaming, type Column, compileListing, parsed, type SpecialColumn } from './listed.ts';
 
 /** How far into the future events are shown without `before`, because the clocks of clients may be ahead. */
 const AHEAD_MILLISECONDS = 5_000;
@@ -72,29 +82,82 @@ export async function compileEvents(
     table: 'events',
     select: request.select,
     special: SPECIAL,
-    where: await conditions(parser, job, request),
+    where: [...spanned(spanOf(request, job)), ...(await conditions(parser, job, request))],
     tests: await parsed(parser, request.where ?? [], 'query__where'),
     orderBy: request.orderBy,
     defaultOrder,
+    unique: 'uuid',
+    isPaged: request.span !== undefined,
     limit: request.limit,
     offset: request.offset,
   });
 }
 
-async function conditions(parser: Parser, job: QueryJob, request: EventsQuery): Promise<Expr[]> {
+/** The columns of an event as it is stored. */
+const STORED = ['uuid', 'event', 'distinct_id', 'properties', 'timestamp', 'elements_chain'];
+
+/** Compiles conditions to a relation of the events that pass them. */
+export async function compileEventSource(
+  parser: Parser,
+  job: QueryJob,
+  request: EventSource,
+): Promise<CompiledQuery> {
+  const tests = await parsed(parser, request.where ?? [], 'where');
+  const given = await conditions(parser, job, request);
+  const grouped = tests.find((one) => hasAggregate(one.expr));
+  if (grouped) throw new QueryError(grouped.field, 'An aggregate needs `select`: single events have none.');
+  return of('query', async () => {
+    const tree = (where: Expr[]) =>
+      selection({ table: 'events', select: STORED.map((one) => field(one)), where: build.and(where) });
+    const where = [...given, ...tests.map((one) => one.expr)];
+    const { text, values } = await blaming(tests, 'events', job, () =>
+      print(tree(where), job, { rows: null }),
+    );
+    return { text, values, columns: [], width: 0, page: null, place: null, hogql: selectText(tree(where)) };
+  });
+}
+
+const timestamp = field('timestamp');
+
+/** Builds the conditions of a span. */
+function spanned({ after, before, position, storedBefore }: EventSpan): Expr[] {
+  const { compare } = build;
+  return [
+    ...(after === undefined ? [] : [compare('>', timestamp, instant(after))]),
+    ...(before === undefined ? [] : [compare('<', timestamp, instant(before))]),
+    ...(position === undefined ? [] : behind(position)),
+    ...(storedBefore === undefined ? [] : [compare('<', field('inserted_at'), instant(storedBefore))]),
+  ];
+}
+
+/** Builds the conditions of what comes behind an event. The first one alone can use an index by time. */
+function behind({ timestamp: at, uuid, ascending }: NonNullable<EventSpan['position']>): Expr[] {
+  const { compare, or } = build;
+  const op = ascending ? '>' : '<';
+  return [
+    compare(`${op}=`, timestamp, instant(at)),
+    or([compare(op, timestamp, instant(at)), compare(op, field('uuid'), call('toUUID', constant(uuid)))]),
+  ];
+}
+
+/** The span of a list that is not read page by page. */
+function spanOf({ span, after, before }: EventsQuery, job: QueryJob): EventSpan {
+  if (span) return span;
   const moment = momentOf(job);
-  const { event, events, personId, filterTestAccounts } = request;
-  const after = instantOf(request.after ?? DEFAULT_AFTER, moment, 'query__after');
-  const before = instantOf(request.before, moment, 'query__before') ?? job.now + AHEAD_MILLISECONDS;
-  const timestamp = field('timestamp');
+  const from = instantOf(after ?? DEFAULT_AFTER, moment, 'query__after');
+  const to = instantOf(before, moment, 'query__before') ?? job.now + AHEAD_MILLISECONDS;
+  return { ...(from !== null && { after: instantText(from) }), before: instantText(to) };
+}
+
+async function conditions(parser: Parser, job: QueryJob, request: EventConditions): Promise<Expr[]> {
+  const { event, events, distinctId, personId, filterTestAccounts } = request;
   const named = [...(event ? [event] : []), ...(events ?? [])];
   const scope = 'events';
   return [
-    ...(after === null ? [] : [build.compare('>', timestamp, instant(after))]),
-    build.compare('<', timestamp, instant(before)),
     ...(named.length > 0
       ? [build.compare('in', field('event'), build.tuple(named.map((one) => constant(one))))]
       : []),
+    ...(distinctId ? [build.compare('==', field('distinct_id'), constant(distinctId))] : []),
     ...(personId ? [build.compare('==', field('person_id'), constant(personId))] : []),
     ...(await actionCondition(parser, job, request)),
     ...(await eventConditions({ filterTestAccounts }, { parser, job, field: 'query' })),
@@ -105,7 +168,7 @@ async function conditions(parser: Parser, job: QueryJob, request: EventsQuery): 
 function actionCondition(
   parser: Pick<Parser, 'expression'>,
   job: QueryJob,
-  { actionId }: EventsQuery,
+  { actionId }: EventConditions,
 ): Promise<Expr[]> {
   return of('query__actionId', async () => {
     if (actionId === null || actionId === undefined) return [];
@@ -128,10 +191,7 @@ function defaultOrder(columns: readonly Column[]): { expr: Expr; order: 'ASC' | 
   if (most) return [{ expr: most, order: 'DESC' }];
   const isTimed = columns.some(({ name }) => ['*', 'timestamp'].includes(name));
   if (isTimed) {
-    return [
-      { expr: field('timestamp'), order: 'DESC' },
-      { expr: field('uuid'), order: 'DESC' },
-    ];
+    return [{ expr: field('timestamp'), order: 'DESC' }];
   }
   return exprs[0] ? [{ expr: exprs[0], order: 'ASC' }] : [{ expr: field('timestamp'), order: 'DESC' }];
 }

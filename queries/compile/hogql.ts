@@ -33,6 +33,7 @@ export async function compileHogQL(
       ...asJson(statement),
       columns: plainColumns(statement),
       page,
+      place: null,
       hogql: selectText(isPaged ? withLimit(tree, DEFAULT_ROWS) : tree),
     };
   });
@@ -50,14 +51,17 @@ function placed<T>(source: string, work: () => T): T {
 export const withLimit = (node: SelectNode, rows: number): SelectNode =>
   node.kind === 'valuesQuery' ? node : { ...node, limit: build.integer(rows) };
 
-/** Prints a query, with a LIMIT if it has none. */
+/** Prints a query, with a LIMIT if it has none. With `rows: null` it needs none. */
 export const print = (
   tree: SelectNode,
   { projectId, timezone }: QueryJob,
-  { source, rows }: { source?: string; rows: number },
+  { source, rows }: { source?: string; rows: number | null },
 ) =>
   printStatement(tree, {
     ...{ schema: SCHEMA, projectId, timezone },
     ...(source !== undefined && { source }),
-    limits: { ...QUERY_LIMITS, defaultRows: rows, maxRows: Math.max(MOST_ROWS, rows) },
+    limits: {
+      ...QUERY_LIMITS,
+      ...{ defaultRows: rows, maxRows: rows === null ? null : Math.max(MOST_ROWS, rows) },
+    },
   });

@@ -1,7 +1,7 @@
 import type { Parser } from '../../hog/parser/index.ts';
 import type { CompiledQuery, QueryJob } from '../rules/request.ts';
 import { compileActors } from './actors.ts';
-import { compileEvents } from './events.ts';
+import { compileEventSource, compileEvents } from './events.ts';
 import { compileHogQL } from './hogql.ts';
 
 /** Compiles a query of any kind. Throws a QueryError. */
@@ -12,6 +12,8 @@ export function compileQuery(parser: Parser, job: QueryJob): Promise<CompiledQue
       return compileHogQL(parser, job, request);
     case 'EventsQuery':
       return compileEvents(parser, job, request);
+    case 'EventSource':
+      return compileEventSource(parser, job, request);
     case 'ActorsQuery':
       return compileActors(parser, job, request);
   }

@@ -31,6 +31,10 @@ export interface Listing {
   orderBy: readonly string[] | null | undefined;
   /** The order of those who want none. */
   defaultOrder(columns: readonly Column[]): Order[];
+  /** The field that no two rows share. It ends the order, so that each page begins where another one ends. */
+  unique: string;
+  /** Whether the reader of a page continues behind its last row. */
+  isPaged: boolean;
   limit: number | null | undefined;
   offset: number | null | undefined;
 }
@@ -82,9 +86,16 @@ export async function compileListing(
       return { name, written: await writtenAt(parser, `query__select__${index}`, codeOf(name)) };
     }),
   );
-  const { exprs, outputs } = laidOut(columns, special);
+  const { exprs, outputs, place: placeOf } = laidOut(columns, special);
+  const isGrouped = exprs.some(hasAggregate);
+  const groups = exprs.filter((one) => !hasAggregate(one) && one.kind !== 'constant').map(bare);
   const order = await ordered(parser, listing.orderBy ?? []);
-  const orderBy = order.length > 0 ? order : listing.defaultOrder(columns);
+  const wanted = order.length > 0 ? order : listing.defaultOrder(columns);
+  const orderBy = completed(wanted, isGrouped ? groups : [build.field(listing.unique)]);
+  const place =
+    listing.isPaged && !isGrouped && isByTime(orderBy)
+      ? { timestamp: placeOf(TIMESTAMP), uuid: placeOf(UUID) }
+      : null;
   const [grouped, single] = [tests.filter(isOfGroups), tests.filter((one) => !isOfGroups(one))];
   const where = [...listing.where, ...single.map((one) => one.expr)];
   const limit = Math.min(listing.limit || DEFAULT_ROWS, MOST_ROWS);
@@ -96,12 +107,9 @@ export async function compileListing(
     orderBy,
     offset,
   });
-  const isGrouped = exprs.some(hasAggregate);
   const tree: SelectQuery = {
     ...base,
-    groupBy: isGrouped
-      ? exprs.filter((one) => !hasAggregate(one) && one.kind !== 'constant').map(bare)
-      : null,
+    groupBy: isGrouped ? groups : null,
     having: grouped.length > 0 ? build.and(grouped.map((one) => one.expr)) : null,
   };
   const written = [
@@ -118,15 +126,34 @@ export async function compileListing(
         return { name, from, type: one ? shownType(one.type, one.typeName) : type };
       }),
       page: { limit, offset },
+      place,
       hogql: selectText(withLimit(tree, limit)),
     };
   });
 }
 
+const [TIMESTAMP, UUID] = [build.field('timestamp'), build.field('uuid')];
+
+/** Adds to an order what it leaves open. */
+function completed(order: readonly Order[], rest: readonly Expr[]): Order[] {
+  const known = new Set(order.map((one) => expressionText(bare(one.expr))));
+  const open = rest.filter((one) => !known.has(expressionText(one)));
+  const last = order.at(-1)?.order ?? 'ASC';
+  return [...order, ...open.map((expr): Order => ({ expr, order: last }))];
+}
+
+/** Returns whether an order is that of time alone. */
+function isByTime(order: readonly Order[]): boolean {
+  const [first, second] = order;
+  if (order.length !== 2 || first?.order !== second?.order) return false;
+  const fields = [TIMESTAMP, UUID].map((one) => expressionText(one)).join();
+  return order.map((one) => expressionText(one.expr)).join() === fields;
+}
+
 const isOfGroups = ({ expr }: Written): boolean => hasAggregate(expr);
 
 /** Does a part of the work. If it fails, finds out which of the written expressions is wrong, and where. */
-async function blaming<T>(
+export async function blaming<T>(
   written: readonly Written[],
   table: string,
   job: QueryJob,
@@ -147,7 +174,7 @@ async function blaming<T>(
 function laidOut(
   columns: readonly Column[],
   special: Listing['special'],
-): { exprs: Expr[]; outputs: OutputColumn[] } {
+): { exprs: Expr[]; outputs: OutputColumn[]; place(expr: Expr): number } {
   const exprs: Expr[] = [];
   const placed = new Map<string, number>();
   const place = (expr: Expr): number => {
@@ -162,7 +189,7 @@ function laidOut(
     const keys = Object.fromEntries(Object.entries(parts).map(([key, part]) => [key, place(part)]));
     return { name, type, from: { of: kind, keys } };
   });
-  return { exprs, outputs };
+  return { exprs, outputs, place };
 }
 
 /** An expression without the name that it is given. */

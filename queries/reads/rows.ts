@@ -117,7 +117,7 @@ const REASONS: Readonly<Record<string, string>> = {
 const OVER_LIMIT = '53400';
 
 /** Turns an error that the query causes into a QueryError. Returns other errors as they are. */
-function faultOf(error: unknown): unknown {
+export function faultOf(error: unknown): unknown {
   const { code, message } = error as { code?: string; message?: string };
   if (isStatementTimeout(error)) return tooSlow();
   if (!refusesQuery(error) && code !== OVER_LIMIT) return error;

@@ -22,20 +22,37 @@ export interface HogQLQuery {
   filters?: QueryFilters | null | undefined;
 }
 
-/** Events, by columns and conditions. */
-export interface EventsQuery {
-  kind: 'EventsQuery';
-  select: string[];
+/** What events a list has. */
+export interface EventConditions {
   where?: string[] | null | undefined;
   event?: string | null | undefined;
   events?: string[] | null | undefined;
+  distinctId?: string | null | undefined;
   personId?: string | null | undefined;
   actionId?: number | null | undefined;
   properties?: unknown;
   fixedProperties?: unknown;
   filterTestAccounts?: boolean | null | undefined;
+}
+
+/** The part of all events that a page reads, in instants with all their digits. */
+export interface EventSpan {
+  after?: string | undefined;
+  before?: string | undefined;
+  /** Only events behind this one, in the order of the list. */
+  position?: { timestamp: string; uuid: string; ascending: boolean } | undefined;
+  /** Only events that were stored before. */
+  storedBefore?: string | undefined;
+}
+
+/** Events, by columns and conditions. */
+export interface EventsQuery extends EventConditions {
+  kind: 'EventsQuery';
+  select: string[];
   after?: string | null | undefined;
   before?: string | null | undefined;
+  /** Stands for `after` and `before`, where the list is read page by page. */
+  span?: EventSpan | undefined;
   orderBy?: string[] | null | undefined;
   limit?: number | null | undefined;
   offset?: number | null | undefined;
@@ -53,11 +70,17 @@ export interface ActorsQuery {
   offset?: number | null | undefined;
 }
 
+/** Events as they are stored, by conditions. Whoever reads them chooses times, the order and how many. */
+export interface EventSource extends EventConditions {
+  kind: 'EventSource';
+}
+
+/** A query with an answer of its own. */
 export type QueryRequest = HogQLQuery | EventsQuery | ActorsQuery;
 
 /** What a query is compiled from. */
 export interface QueryJob {
-  request: QueryRequest;
+  request: QueryRequest | EventSource;
   projectId: number;
   timezone: string;
   /** Milliseconds since 1970. */
@@ -95,6 +118,8 @@ export interface CompiledQuery {
   width: number;
   /** The page. Null: the query says itself how many rows it wants. */
   page: { limit: number; offset: number } | null;
+  /** The columns that tell the place of a row in a list by time. Null: the list has another order. */
+  place: { timestamp: number; uuid: number } | null;
   /** The query as HogQL. */
   hogql: string;
 }

@@ -205,9 +205,8 @@ describe('filters', () => {
       '`after_uuid` needs `after`, the time of the event that it names.',
     ],
     ['?orderBy=event', 'orderBy', '"event" is not a valid choice.'],
-    ['?select=["event"]', 'select', 'There is no field or parameter "select" here.'],
-    ['?properties=[]', 'properties', 'There is no field or parameter "properties" here.'],
-    ['?format=csv', 'format', '"csv" is not a valid choice.'],
+    ['?selects=["event"]', 'selects', 'There is no field or parameter "selects" here.'],
+    ['?format=xml', 'format', '"xml" is not a valid choice.'],
   ])('%s is refused', async (query, attr, detail) => {
     expect(await refused(query)).toEqual({
       type: 'validation_error',

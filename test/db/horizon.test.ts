@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { createIngest } from '../../capture/ingest.ts';
-import { closeHorizon, readHorizon, STAMP_SQL } from '../../db/horizon.ts';
+import { closeHorizon, readHorizon, STAMP_SQL, storedBefore } from '../../db/horizon.ts';
 import { createPool, type Pool } from '../../db/pool.ts';
 import { capturedEvent } from '../capture/support.ts';
 import { databaseForFile } from '../support/database.ts';
@@ -116,6 +116,59 @@ describe('the horizon', () => {
     writer.release();
     await Promise.all(closing);
     expect(await closeHorizon(database.pool, 5_000)).toBeDefined();
+  });
+
+  test('is known without waiting: no event is added before an instant that was told, whatever writers do', async () => {
+    let writing = true;
+    const writers = Array.from({ length: 6 }, async (_, writer) => {
+      const ingest = createIngest({ pool: newPool(2) });
+      while (writing) {
+        const events = Array.from({ length: 1 + writer * 10 }, () => capturedEvent());
+        await ingest.submit({ projectId: 50 + writer, events });
+      }
+      await ingest.close();
+    });
+    const countUpTo = async (instant: string): Promise<number> => {
+      const { rows } = await database.pool.query(
+        'select count(*)::int as events from events where project_id between 50 and 55 and inserted_at < $1',
+        [instant],
+      );
+      return rows[0].events;
+    };
+    const told: { instant: string; events: number }[] = [];
+    try {
+      for (let round = 0; round < 60 || !told.at(-1)?.events; round += 1) {
+        const instant = await storedBefore(database.pool);
+        told.push({ instant, events: await countUpTo(instant) });
+      }
+    } finally {
+      writing = false;
+      await Promise.all(writers);
+    }
+    const later = await Promise.all(told.map(({ instant }) => countUpTo(instant)));
+    expect(later).toEqual(told.map(({ events }) => events));
+  });
+
+  test('stands before the transaction of a writer that is still open', async () => {
+    const writer = await newPool(1).connect();
+    try {
+      const results = (await writer.query(`begin; ${STAMP_SQL}`)) as unknown as {
+        rows: { stamp: string }[];
+      }[];
+      const stamp = results.at(-1)?.rows[0]?.stamp as string;
+      const isBefore = async () => {
+        const { rows } = await database.pool.query(
+          `select $1::timestamptz < timestamptz '2000-01-01 00:00:00+00' + $2::bigint * interval '1 microsecond' as before`,
+          [await storedBefore(database.pool), stamp],
+        );
+        return rows[0].before;
+      };
+      expect(await isBefore()).toBe(true);
+      await writer.query('rollback');
+      expect(await isBefore()).toBe(false);
+    } finally {
+      writer.release(true);
+    }
   });
 
   test('events are stamped after the horizon and windows go forward even when the clock has gone back', async () => {

@@ -1,0 +1,152 @@
+import { z } from 'zod';
+import { parseExactJson } from '../../values/exact-json.ts';
+import { eventMoment } from '../moment.ts';
+
+export const DEFAULT_LIMIT = 100;
+export const DEFAULT_CSV_LIMIT = 3_500;
+export const MAX_LIMIT = 50_000;
+const MAX_OFFSET = 50_000;
+/** Groups can only be paged by their number. */
+const MAX_OFFSET_OF_GROUPS = 1_000_000;
+const MAX_TEXTS = 200;
+
+const whole = (max: number, message: string) =>
+  z
+    .string()
+    .regex(/^\d{1,15}$/, 'A valid integer is required.')
+    .transform(Number)
+    .refine((value) => value <= max, message)
+    .optional();
+
+export const includePerson = z
+  .enum(['true', 'false', 'True', 'False'])
+  .optional()
+  .meta({ description: 'Whether each event contains its person. Default: `false`.' });
+
+export const format = z
+  .enum(['json', 'csv'])
+  .optional()
+  .meta({ description: '`csv` answers as `Accept: text/csv` does.' });
+
+export const escapeFormulas = z.enum(['true', 'false', 'True', 'False']).optional().meta({
+  description:
+    'Whether cells of a CSV that a spreadsheet would take for formulas begin with a quote mark. Default: `false`.',
+});
+
+const ORDERS = ['["-timestamp"]', '["timestamp"]'] as const;
+export const ASCENDING = ORDERS[1];
+
+const given = z.union([z.string(), z.array(z.string())]).optional();
+
+/** A list of expressions: a JSON list of texts, or the parameter again for each. */
+const expressions = given.transform((value, context): string[] | undefined => {
+  if (value === undefined) return undefined;
+  const [only] = Array.isArray(value) ? value : [value];
+  const list = Array.isArray(value) && value.length > 1 ? value : listOf(only ?? '');
+  if (list.length <= MAX_TEXTS) return list;
+  context.addIssue({ code: 'custom', message: `At most ${MAX_TEXTS} expressions are allowed.` });
+  return z.NEVER;
+});
+
+/** Reads a JSON list of texts. Any other text is one expression. */
+function listOf(text: string): string[] {
+  const json = jsonOf(text);
+  return Array.isArray(json) && json.every((one) => typeof one === 'string') ? json : [text];
+}
+
+/** Reads filters: a JSON list, a group, an old dictionary, or the parameter again for each condition. */
+const filters = given.transform((value, context): unknown => {
+  if (value === undefined || value === '') return undefined;
+  const documents = (Array.isArray(value) ? value : [value]).map(jsonOf);
+  if (documents.every((one) => typeof one === 'object' && one !== null)) {
+    return documents.length === 1 ? documents[0] : documents.flat();
+  }
+  context.addIssue({ code: 'custom', message: 'Properties are unparsable!' });
+  return z.NEVER;
+});
+
+/** Parses JSON. Undefined: the text is none. */
+function jsonOf(text: string): unknown {
+  try {
+    return parseExactJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
+export const listQuery = z
+  .strictObject({
+    event: z.string().optional().meta({ description: 'Only events with this name.' }),
+    distinct_id: z.string().optional().meta({ description: 'Only events with this distinct_id.' }),
+    person_id: z.string().optional().meta({ description: 'Only events of the person with this uuid.' }),
+    action_id: z
+      .string()
+      .regex(/^\d{1,9}$/, 'A valid integer is required.')
+      .transform(Number)
+      .optional()
+      .meta({ description: 'Only events that match this action.' }),
+    properties: filters.meta({
+      description:
+        'Filters as JSON: a list of conditions, or a group with `type` and `values`. Conditions can be about the event, its person, groups and cohorts.',
+    }),
+    where: expressions.meta({
+      description: 'Conditions in HogQL, as a JSON list or repeated: `["properties.price > 10"]`.',
+    }),
+    select: expressions.meta({
+      description:
+        'Expressions in HogQL, as a JSON list or repeated: `["event", "count()"]`. The answer then has `columns`, `types` and rows. `*` is the event.',
+    }),
+    include_person: includePerson,
+    after: eventMoment.meta({
+      description: 'Only events after this time, in ISO 8601 or relative such as `-7d`.',
+    }),
+    before: eventMoment.meta({
+      description: 'Only events before this time. Default: five seconds from now.',
+    }),
+    after_uuid: z.uuid().optional().meta({
+      description: 'The last event of the previous page, at the time `after`. The link `next` contains it.',
+    }),
+    before_uuid: z.uuid().optional().meta({
+      description: 'The last event of the previous page, at the time `before`. The link `next` contains it.',
+    }),
+    stored_before: eventMoment.meta({
+      description:
+        'Only events that were stored before this time. With `select`, the link `next` contains it, so that all pages are of the same events.',
+    }),
+    limit: whole(Number.MAX_SAFE_INTEGER, '').meta({
+      description: `Rows per page: ${DEFAULT_LIMIT} by default (${DEFAULT_CSV_LIMIT} in a CSV), at most ${MAX_LIMIT}.`,
+    }),
+    offset: whole(MAX_OFFSET_OF_GROUPS, `Max supported offset value is ${MAX_OFFSET_OF_GROUPS}.`).meta({
+      description: `Deprecated. Follow \`next\` instead. At most ${MAX_OFFSET} without \`select\`.`,
+    }),
+    orderBy: expressions.meta({
+      description:
+        'A JSON list: `["-timestamp"]` (newest first, the default) or `["timestamp"]`. With `select`, expressions in HogQL.',
+    }),
+    format,
+    escape_formulas: escapeFormulas,
+    personal_api_key: z.string().optional(),
+  })
+  .superRefine((query, context) => {
+    const issue = (path: string, message: string) =>
+      context.addIssue({ code: 'custom', message, path: [path] });
+    for (const bound of ['after', 'before'] as const) {
+      if (query[`${bound}_uuid`] === undefined || query[bound] !== undefined) continue;
+      issue(`${bound}_uuid`, `\`${bound}_uuid\` needs \`${bound}\`, the time of the event that it names.`);
+    }
+    if (query.select !== undefined) return;
+    if (
+      query.orderBy !== undefined &&
+      !(ORDERS as readonly string[]).includes(JSON.stringify(query.orderBy))
+    ) {
+      issue('orderBy', `"${query.orderBy.join(', ')}" is not a valid choice.`);
+    }
+    if (query.stored_before !== undefined) issue('stored_before', '`stored_before` needs `select`.');
+    if ((query.offset ?? 0) <= MAX_OFFSET) return;
+    issue('offset', `Offset is deprecated. Max supported offset value is ${MAX_OFFSET}.`);
+  });
+export type ListQuery = z.output<typeof listQuery>;
+
+export const isTrue = (value: string | undefined): boolean => value?.toLowerCase() === 'true';
+/** Whether the order is that of time, oldest first. */
+export const isAscending = ({ orderBy }: ListQuery): boolean => JSON.stringify(orderBy) === ASCENDING;

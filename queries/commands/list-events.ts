@@ -1,0 +1,23 @@
+import { type EventPage, type EventQuery, listEvents } from '../../db/events.ts';
+import type { Asker } from '../../db/turns.ts';
+import { faultOf } from '../reads/rows.ts';
+import type { EventConditions } from '../rules/request.ts';
+import { compile, type QueryDependencies, refusing } from './ask.ts';
+
+/** Which page of events is read. */
+export type PageOfEvents = Omit<EventQuery, 'projectId' | 'event' | 'distinctId' | 'personId' | 'source'>;
+
+/** Lists the events that pass conditions in HogQL, as they are stored. Throws a refusal if a condition is wrong. */
+export const listEventsWhere = (
+  deps: QueryDependencies,
+  asker: Asker,
+  conditions: EventConditions,
+  page: PageOfEvents,
+): Promise<EventPage> =>
+  refusing(async () => {
+    const source = await compile(deps, asker, { kind: 'EventSource', ...conditions });
+    const { projectId, signal } = asker;
+    return listEvents(deps.reader, { ...page, projectId, source }, signal).catch((error: unknown) => {
+      throw faultOf(error);
+    });
+  });

@@ -4,6 +4,7 @@ import { browserScriptRoutes } from './browser-scripts.ts';
 import { captureRoutes } from './capture/routes.ts';
 import { cohortRoutes } from './cohorts/cohorts.ts';
 import type { ApiDependencies, App } from './dependencies.ts';
+import { definitionRoutes } from './events/definitions.ts';
 import { eventRoutes } from './events/events.ts';
 import { ingestionWarningRoutes } from './events/ingestion-warnings.ts';
 import { traceRoutes } from './events/trace.ts';
@@ -76,6 +77,7 @@ export const ROUTES: Routes = {
     personalApiKeyRoutes,
     activityLogRoutes,
     eventRoutes,
+    definitionRoutes,
     queryRoutes,
     traceRoutes,
     personRoutes,

@@ -8,6 +8,7 @@ import { definitionRoutes } from './events/definitions.ts';
 import { eventRoutes } from './events/events.ts';
 import { ingestionWarningRoutes } from './events/ingestion-warnings.ts';
 import { traceRoutes } from './events/trace.ts';
+import { eventValueRoutes } from './events/values.ts';
 import { batchExportRoutes } from './exports/index.ts';
 import { flagCopyRoutes } from './flags/copies.ts';
 import { flagDefinitionRoutes } from './flags/definitions.ts';
@@ -77,6 +78,7 @@ export const ROUTES: Routes = {
     personalApiKeyRoutes,
     activityLogRoutes,
     eventRoutes,
+    eventValueRoutes,
     definitionRoutes,
     queryRoutes,
     traceRoutes,

@@ -42,6 +42,14 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'by nobody but their project',
   },
   {
+    name: 'values are those of all projects',
+    file: 'queries/reads/values.ts',
+    from: "where project_id = ${given(String(asker.projectId), 'int')}",
+    to: "where 0 < ${given(String(asker.projectId), 'int')}",
+    test: 'test/queries/values.test.ts',
+    named: 'the condition of the statement',
+  },
+  {
     name: 'names are added to a project that is gone',
     file: 'db/definitions.ts',
     from: 'if (rowCount === 0) return undefined;',

@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import path from 'node:path';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { CapturedEvent } from '../../capture/captured-event.ts';
 import { createDefinitions, type Definitions } from '../../capture/definitions/definitions.ts';
@@ -373,6 +375,45 @@ describe('what is not written yet', () => {
       await own.close();
     });
     expect(await storedNames(tenant)).toEqual(['$process_person_profile', 'plan']);
+  });
+
+  test('is all that a process loses that is killed in the middle', async () => {
+    const tenant = await newTenant();
+    const child = spawn(
+      process.execPath,
+      [
+        path.join(import.meta.dirname, 'names-process.ts'),
+        api.config.DATABASE_URL as string,
+        String(tenant.projectId),
+      ],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    );
+    let stored = 0;
+    child.stdout.on('data', (lines: Buffer) => {
+      stored += lines.toString().split('\n').length - 1;
+    });
+    const ended = new Promise((resolve) => child.once('close', resolve));
+    // It dies while it writes names, for at least the second time.
+    await eventually(async () => (await storedNames(tenant)).length > 5);
+    const written = await storedNames(tenant);
+    await eventually(async () => (await storedNames(tenant)).length > written.length);
+    child.kill('SIGKILL');
+    await ended;
+
+    const numbers = (await storedNames(tenant))
+      .filter((name) => name.startsWith('property '))
+      .map((name) => Number(name.split(' ')[1]))
+      .sort((a, b) => a - b);
+    // What was written is whole: only names of the end are missing. The last event may not have been acknowledged.
+    expect(numbers.length).toBeLessThanOrEqual(stored + 1);
+    expect(numbers[0]).toBe(0);
+    expect(await storedNames(tenant)).toEqual(expect.arrayContaining([...written, 'always']));
+    // Nothing stands in the way of the next process.
+    await inOtherProcess(async (capture, own) => {
+      await capture(tenant, { always: true, next: 1 });
+      await own.close();
+    });
+    expect(await storedNames(tenant)).toContain('next');
   });
 
   test('is kept while the table cannot be written, and capture goes on', async () => {

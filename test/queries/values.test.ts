@@ -1,7 +1,11 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { createPool } from '../../db/pool.ts';
 import { conditionValues, shownValue } from '../../queries/rules/values.ts';
 import { capturedEvent } from '../capture/support.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
+import { asReader } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+import { queriesOf } from '../support/query-log.ts';
 
 const api = apiForFile();
 const DAY = 86_400_000;
@@ -101,6 +105,49 @@ describe('values of a property', () => {
 test('custom_event stands for the names of events of the project', async () => {
   expect(await values('key=custom_event')).toEqual(['buy', 'look']);
   expect(await values('key=custom_event&value=OO')).toEqual(['look']);
+});
+
+test('values are read as queries are: by the role of queries, for a bounded time, and nothing is changed', async () => {
+  const { result, queries } = await queriesOf(() => ask('key=browser'));
+  expect(result.statusCode).toBe(200);
+  const at = queries.findIndex((text) => text.includes('json_array_elements_text'));
+  expect(queries[at - 1]).toMatch(
+    new RegExp(
+      `set transaction read only; .*set local sluice.project = '${anna.projectId}'; set local statement_timeout = 15000$`,
+    ),
+  );
+});
+
+test('a project that asks a lot leaves a turn to the others', async () => {
+  const reader = createPool({ url: asReader(api.config.DATABASE_URL as string), size: 2, name: 'held' });
+  const app = await api.rebuild({ reader });
+  const holder = await api.pool.connect();
+  const asking = (tenant: Tenant) =>
+    app.inject({
+      url: `/api/projects/${tenant.projectId}/events/values/?key=browser`,
+      headers: { authorization: `Bearer ${tenant.key}` },
+    });
+  try {
+    await holder.query('begin; lock table events in access exclusive mode');
+    const answers = [asking(anna), asking(anna), asking(anna)];
+    answers.push(asking(otto));
+    // Each of the two has one connection, and waits for the table.
+    await eventually(async () => {
+      const { rows } = await api.pool.query(
+        `select 1 from pg_stat_activity where application_name = 'sluice-held' and wait_event_type = 'Lock'`,
+      );
+      return rows.length === 2;
+    });
+    await holder.query('rollback');
+    const found = await Promise.all(answers);
+    expect(found.map(({ statusCode }) => statusCode)).toEqual([200, 200, 200, 200]);
+    expect(found[3]?.json()).toEqual([{ name: 'Hidden' }]);
+  } finally {
+    await holder.query('rollback');
+    holder.release();
+    await app.close();
+    await reader.end();
+  }
 });
 
 describe('each wall holds alone', () => {

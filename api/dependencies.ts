@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { ActionCompiler } from '../actions/compiler.ts';
+import type { Definitions } from '../capture/definitions/definitions.ts';
 import type { Ingest } from '../capture/ingest.ts';
 import type { LargeBodies } from '../capture/large/bodies.ts';
 import type { TransformEvents } from '../capture/transform.ts';
@@ -51,6 +52,8 @@ export interface ApiDependencies {
   schedules: Schedules;
   /** Stores captured events. Its promise resolves when they are committed. */
   ingest: Pick<Ingest, 'submit'>;
+  /** Knows which names of events and properties are not written yet. */
+  definitions: Pick<Definitions, 'flush'>;
   /** Changes captured events before they are stored. */
   transform?: TransformEvents | undefined;
   /** Decodes and parses large bodies of captured events, on other threads. */

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createActionCompiler } from '../actions/compiler.ts';
 import { addPlaces } from '../capture/add-places.ts';
+import { createDefinitions } from '../capture/definitions/definitions.ts';
 import { createIngest } from '../capture/ingest.ts';
 import { createLargeBodies } from '../capture/large/bodies.ts';
 import { inSteps } from '../capture/transform.ts';
@@ -93,12 +94,14 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
   const { keyring } = keys;
   const registry = createRegistry('api');
   database.registerMetrics(registry);
+  const definitions = createDefinitions({ pool, logger });
   const ingest = createIngest({
     pool: ingestPool,
     registry,
     logger,
     personsMerged: mergeHook(PRODUCTS),
     follower: createFollower({ pool, logger }),
+    names: definitions,
   });
   let prepared = false;
   const isPrepared = () => prepared;
@@ -119,6 +122,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
     copies,
     listener,
     ingest,
+    definitions,
     transform,
     largeBodies,
     flagPlace: geoip?.flagProperties,
@@ -179,6 +183,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
       metrics?.close();
       geoip?.close();
       await Promise.all([ingest.close(), transformer.close(), largeBodies.close()]);
+      await definitions.close();
       await schedules.close();
       await Promise.all(
         [compiler, queryCompiler, actionCompiler, functionCompiler, functionRunner, egress].map((one) =>

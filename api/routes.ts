@@ -4,9 +4,11 @@ import { browserScriptRoutes } from './browser-scripts.ts';
 import { captureRoutes } from './capture/routes.ts';
 import { cohortRoutes } from './cohorts/cohorts.ts';
 import type { ApiDependencies, App } from './dependencies.ts';
+import { definitionRoutes } from './events/definitions.ts';
 import { eventRoutes } from './events/events.ts';
 import { ingestionWarningRoutes } from './events/ingestion-warnings.ts';
 import { traceRoutes } from './events/trace.ts';
+import { eventValueRoutes } from './events/values.ts';
 import { batchExportRoutes } from './exports/index.ts';
 import { flagCopyRoutes } from './flags/copies.ts';
 import { flagDefinitionRoutes } from './flags/definitions.ts';
@@ -76,6 +78,8 @@ export const ROUTES: Routes = {
     personalApiKeyRoutes,
     activityLogRoutes,
     eventRoutes,
+    eventValueRoutes,
+    definitionRoutes,
     queryRoutes,
     traceRoutes,
     personRoutes,

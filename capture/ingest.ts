@@ -5,6 +5,7 @@ import type { Pool, Transaction } from '../db/pool.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import type { Registry } from '../telemetry/metrics.ts';
 import type { CapturedEvent } from './captured-event.ts';
+import type { NameWatcher } from './definitions/definitions.ts';
 import type { EventFollower } from './follower.ts';
 import {
   EventsRefusedError,
@@ -31,6 +32,8 @@ interface IngestOptions {
   personsMerged?: PersonsMerged | undefined;
   /** Learns of the events that are stored. */
   follower?: EventFollower | undefined;
+  /** Sees the names of events and properties. */
+  names?: NameWatcher | undefined;
   limits?: Partial<IngestLimits>;
 }
 
@@ -150,9 +153,9 @@ function submitted(
 
 /** Stores events by group commit: many requests share one transaction, and each is answered after its commit. */
 export function createIngest(options: IngestOptions): Ingest {
-  const { pool, logger } = options;
+  const { pool, logger, names, follower } = options;
   const limits = { ...LIMITS, ...options.limits };
-  const store = createStore(options.persons ?? createPersonRule(options.personsMerged), options.follower);
+  const store = createStore(options.persons ?? createPersonRule(options.personsMerged), follower);
   const queue = new RequestQueue<PendingRequest>();
   const held = new Shares({ bytes: limits.queueBytes, events: limits.queueEvents });
   const largest = { bytes: limits.batchBytes, events: limits.batchEvents };
@@ -298,7 +301,7 @@ export function createIngest(options: IngestOptions): Ingest {
       let prepared: PreparedEvents;
       try {
         const preparing =
-          'prepared' in request ? request.prepared : prepare(projectId, request.events, options.follower);
+          'prepared' in request ? request.prepared : prepare(projectId, request.events, { follower, names });
         prepared = preparing instanceof Promise ? await preparing : preparing;
       } catch (error) {
         metrics.events.inc({ result: 'refused' }, count);
@@ -310,6 +313,7 @@ export function createIngest(options: IngestOptions): Ingest {
         throw closing ? stopping() : full();
       }
       held.add(projectId, amount);
+      if (prepared.names) names?.meet(projectId, prepared.names, Date.now());
       return new Promise((resolve, reject) => {
         queue.push({ ...amount, projectId, prepared, submittedAt: performance.now(), resolve, reject });
         if (scheduled) return;

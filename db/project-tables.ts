@@ -25,6 +25,7 @@ export const CORE_TABLES: readonly ProjectTable[] = [
   { name: 'groups', kind: 'data' },
   { name: 'group_types', kind: 'data' },
   { name: 'ingestion_warnings', kind: 'data' },
+  { name: 'definitions', kind: 'data' },
   { name: 'project_deletions', kind: 'history' },
   { name: 'wizard_sessions', kind: 'configuration' },
 ];

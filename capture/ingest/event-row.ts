@@ -2,6 +2,8 @@ import { EVENT_ROW_COLUMNS, ID_COLUMNS } from '../../db/event-writes.ts';
 import { nextTurn } from '../../db/loop-turns.ts';
 import { cleanText } from '../../values/texts.ts';
 import { type CapturedEvent, storableTime } from '../captured-event.ts';
+import type { NameWatcher } from '../definitions/definitions.ts';
+import type { SeenName } from '../definitions/names.ts';
 import { CALLED_FLAG, calledFlagOf } from '../flag-calls.ts';
 import type { EventFollower, Look } from '../follower.ts';
 import type { Actor } from '../persons/people.ts';
@@ -191,6 +193,8 @@ export interface PreparedEvents {
   readonly chunks: readonly SharedChunk[];
   /** About how much the events take in memory and on the wire. */
   readonly bytes: number;
+  /** The names in the events, if another thread has seen them. */
+  readonly names?: readonly SeenName[];
 }
 
 /** After so many bytes of heads, others get their turn. */
@@ -268,7 +272,11 @@ function textsOf({ properties, transformations: changes }: CapturedEvent, index:
   }
 }
 
-type Looks = Pick<EventFollower, 'look'>;
+/** Those who see the whole events, before only what matters for persons and groups is left of them. */
+export interface EventSpectators {
+  follower?: Pick<EventFollower, 'look'> | undefined;
+  names?: Pick<NameWatcher, 'look'> | undefined;
+}
 
 /** Begins the rows of a request's events, slice by slice. */
 class Preparation {
@@ -279,12 +287,12 @@ class Preparation {
   #bytes = 0;
   /** The texts of an event that is so large that each step of its row takes a turn of its own. */
   #begun: EventTexts | undefined;
-  readonly #follower: Looks | undefined;
+  readonly #spectators: EventSpectators;
 
-  constructor(projectId: number, events: readonly CapturedEvent[], follower: Looks | undefined) {
+  constructor(projectId: number, events: readonly CapturedEvent[], spectators: EventSpectators) {
     this.#projectId = projectId;
     this.#given = events;
-    this.#follower = follower;
+    this.#spectators = spectators;
   }
 
   /** Writes the next slice. Returns what is prepared after the last one. */
@@ -320,7 +328,9 @@ class Preparation {
     const head = heads.write(this.#projectId, event, texts, this.#chunks);
     if (!head) throw new EventsRefusedError(`The event at index ${index} has a uuid that is none.`);
     this.#bytes += OVERHEAD + head.to - head.from;
-    const look = texts.isChanged ? undefined : this.#follower?.look(this.#projectId, event);
+    const { follower, names } = this.#spectators;
+    const look = texts.isChanged ? undefined : follower?.look(this.#projectId, event);
+    names?.look(this.#projectId, event);
     this.#events.push({ projectId: this.#projectId, event: remains(event), head, look });
     return true;
   }
@@ -333,15 +343,15 @@ class Preparation {
 export function prepare(
   projectId: number,
   events: readonly CapturedEvent[],
-  follower?: Looks,
+  spectators: EventSpectators = {},
 ): PreparedEvents | Promise<PreparedEvents> {
-  const preparation = new Preparation(projectId, events, follower);
+  const preparation = new Preparation(projectId, events, spectators);
   return preparation.next() ?? prepareRest(preparation);
 }
 
 /** Begins the rows of a request's events in chunks that no other request shares. */
 export function prepareAlone(projectId: number, events: readonly CapturedEvent[]): PreparedEvents {
-  const preparation = new Preparation(projectId, events, undefined);
+  const preparation = new Preparation(projectId, events, {});
   let prepared = preparation.next();
   while (!prepared) prepared = preparation.next();
   heads.endChunk();

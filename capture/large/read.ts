@@ -3,6 +3,7 @@ import { uuidv7 } from '../../db/uuid.ts';
 import type { Place } from '../../geoip/database.ts';
 import { addPlaces } from '../add-places.ts';
 import { openBody, toJson } from '../decode/decode.ts';
+import { namesOf } from '../definitions/body-names.ts';
 import { prepareAlone } from '../ingest/event-row.ts';
 import { eventToken, InconsistentTokensError, readEnvelope } from '../parse/envelope.ts';
 import { NoEventError, type Parsed, parseEvents, removeAddresses } from '../parse/parse.ts';
@@ -84,7 +85,8 @@ export async function readRows(
   const { events, notices } = parsed;
   if (place) await addPlaces(place)(project, events, notices);
   if (project.anonymizeIps) removeAddresses(events);
-  return { ...about(parsed), rows: pack(prepareAlone(project.id, events)) };
+  const prepared = { ...prepareAlone(project.id, events), names: namesOf(events) };
+  return { ...about(parsed), rows: pack(prepared) };
 }
 
 /** Parses the events of an opened body. */

@@ -2,6 +2,7 @@
 // text: the receiver turns it into objects slice by slice.
 import { nextTurn } from '../../db/loop-turns.ts';
 import type { CapturedEvent } from '../captured-event.ts';
+import type { SeenName } from '../definitions/names.ts';
 import { CALLED_FLAG, calledFlagOf } from '../flag-calls.ts';
 import { SharedChunk } from '../ingest/copy-bytes.ts';
 import {
@@ -41,6 +42,7 @@ export interface PackedRows {
   /** The remains of the events, as JSON lists of some hundred events each. */
   remains: string[];
   bytes: number;
+  names: readonly SeenName[];
 }
 
 export const transferOf = ({ chunks, heads, prefixes, order }: PackedRows): ArrayBuffer[] => [
@@ -69,7 +71,7 @@ function remainsOf(event: CapturedEvent): string {
 }
 
 /** Packs rows whose chunks no other request shares. */
-export function pack({ events, chunks, bytes }: PreparedEvents): PackedRows {
+export function pack({ events, chunks, bytes, names = [] }: PreparedEvents): PackedRows {
   const places = new Map(chunks.map((chunk, index) => [chunk.bytes, index]));
   const heads = new Uint32Array(events.length * NUMBERS);
   const prefixes = new Float64Array(events.length);
@@ -95,12 +97,12 @@ export function pack({ events, chunks, bytes }: PreparedEvents): PackedRows {
   );
   // A chunk has its memory to itself.
   const memory = chunks.map((chunk) => chunk.bytes.buffer as ArrayBuffer);
-  return { chunks: memory, heads, prefixes, order, remains, bytes };
+  return { chunks: memory, heads, prefixes, order, remains, bytes, names };
 }
 
 /** Unpacks rows. Between the slices others get their turn. The caller releases the chunks. */
 export async function unpack(
-  { chunks: memory, heads, prefixes, order, remains, bytes }: PackedRows,
+  { chunks: memory, heads, prefixes, order, remains, bytes, names }: PackedRows,
   projectId: number,
   receivedAt: number,
 ): Promise<PreparedEvents> {
@@ -133,5 +135,5 @@ export async function unpack(
     }
   }
   const sorted = Array.from(order, (at) => events[at] as PendingEvent);
-  return { events, sorted, chunks, bytes };
+  return { events, sorted, chunks, bytes, names };
 }

@@ -6,6 +6,7 @@ import { buildApp } from '../../api/app.ts';
 import type { ApiDependencies, App } from '../../api/dependencies.ts';
 import { integrationsOf } from '../../api/functions/dependencies.ts';
 import { ROUTES, type Routes } from '../../api/routes.ts';
+import { createDefinitions, type Definitions } from '../../capture/definitions/definitions.ts';
 import { createIngest, type Ingest } from '../../capture/ingest.ts';
 import { createLargeBodies, type LargeBodies } from '../../capture/large/bodies.ts';
 import { type Config, loadConfig } from '../../config.ts';
@@ -54,6 +55,8 @@ export interface TestApi {
   reader: Pool;
   listener: Listener;
   ingest: Ingest;
+  /** Writes when it is read, so that what it does stands in no test about something else. */
+  definitions: Definitions;
   registry: Registry;
   config: Config;
   schedules: Schedules;
@@ -147,6 +150,7 @@ export function apiForFile(
   afterAll(async () => {
     await api.app?.close();
     await api.ingest?.close();
+    await api.definitions?.close();
     await api.transformer?.close();
     await api.largeBodies?.close();
     await api.listener?.close();
@@ -205,11 +209,13 @@ export function apiForFile(
     api.keyring = keys ? parseKeyring(keys) : undefined;
     api.registry = createRegistry('test');
     api.listener = createListener({ url: database.url, name: 'test-listener' });
+    api.definitions = createDefinitions({ pool: api.pool, flushEvery: 3_600_000 });
     api.ingest = createIngest({
       pool: api.pool,
       registry: api.registry,
       personsMerged: mergeHook(api.products),
       follower: createFollower({ pool: api.pool, logger }),
+      names: api.definitions,
     });
     api.transformer = createTransformer({
       ...{
@@ -232,6 +238,7 @@ export function apiForFile(
       reader: api.reader,
       listener: api.listener,
       ingest: api.ingest,
+      definitions: api.definitions,
       transform: api.transformer.transform,
       // A test with a transformation of its own sees every event, whatever the size of its body.
       largeBodies: options.transform ? undefined : api.largeBodies,

@@ -1,0 +1,259 @@
+import { z } from 'zod';
+import {
+  type DefinitionKind,
+  type DefinitionRow,
+  findDefinition,
+  listDefinitions,
+} from '../../db/definitions.ts';
+import { isUuid } from '../../values/uuid.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
+import { errors } from '../errors.ts';
+import { timestamp } from '../fields.ts';
+import { page, pageOf, paginated, strictPageQuery } from '../pagination.ts';
+
+/** Properties that say what becomes of an event. Nobody filters by them, so they are found by their exact name only. */
+const HIDDEN = [
+  ...['distinct_id', '$set', '$set_once', '$unset', '$groups', '$group_type', '$group_key', '$group_set'],
+  ...['$group_0', '$group_1', '$group_2', '$group_3', '$group_4'],
+];
+const FLAG_PREFIX = '$feature/';
+/** Numbers that nobody adds up. */
+const NO_NUMBERS = ['distinct_id', 'timestamp'];
+
+const common = {
+  id: z.uuid(),
+  name: z.string(),
+  description: z.null().meta({ description: 'Definitions have no descriptions.' }),
+  tags: z.array(z.string()).meta({ description: 'Definitions have no tags.' }),
+  verified: z.literal(false),
+  hidden: z.literal(false),
+  created_at: timestamp.meta({ description: 'When the name was first seen.' }),
+  last_seen_at: timestamp.meta({ description: 'When the name was last seen, give or take an hour.' }),
+};
+
+const eventDefinition = z
+  .object({ ...common, last_updated_at: timestamp, owner: z.null(), is_action: z.literal(false) })
+  .meta({ id: 'EventDefinition' });
+
+const propertyDefinition = z
+  .object({
+    ...common,
+    property_type: z.enum(['String', 'Numeric', 'Boolean', 'DateTime']).nullable().meta({
+      description: 'What its first value was. Null: no value was a text, a number or a boolean.',
+    }),
+    is_numerical: z.boolean(),
+    type: z.enum(['event', 'person', 'group']).meta({ description: 'Whose property it is.' }),
+    group_type_index: z.int().nullable(),
+    is_seen_on_filtered_events: z.null().meta({ description: 'Which events have it is not known.' }),
+  })
+  .meta({ id: 'PropertyDefinition' });
+
+const shared = ({ id, name, created_at, last_seen_at }: DefinitionRow) => ({
+  ...{ id, name, description: null, tags: [], verified: false as const, hidden: false as const },
+  ...{ created_at, last_seen_at },
+});
+
+const eventView = (row: DefinitionRow): z.output<typeof eventDefinition> => ({
+  ...shared(row),
+  ...{ last_updated_at: row.last_seen_at, owner: null, is_action: false },
+});
+
+const TYPES: Readonly<Record<'event' | 'person' | 'group', DefinitionKind>> = {
+  event: 'event_property',
+  person: 'person_property',
+  group: 'group_property',
+};
+type PropertyOwner = keyof typeof TYPES;
+
+const propertyView = (row: DefinitionRow): z.output<typeof propertyDefinition> => ({
+  ...shared(row),
+  property_type: row.property_type,
+  is_numerical: row.property_type === 'Numeric',
+  type: row.kind.replace('_property', '') as PropertyOwner,
+  group_type_index: row.group_type_index < 0 ? null : row.group_type_index,
+  is_seen_on_filtered_events: null,
+});
+
+const search = z
+  .string()
+  .max(400)
+  .optional()
+  .meta({ description: 'Only names that have each of these words in them, in any case.' });
+const yesOrNo = z.enum(['true', 'false']).optional();
+const namesInJson = z
+  .string()
+  .max(100_000)
+  .transform((text, context) => {
+    const names = parsedNames(text);
+    if (names) return names;
+    context.addIssue({ code: 'custom', message: 'Write a list of names as JSON, such as ["a","b"].' });
+    return z.NEVER;
+  })
+  .optional();
+
+function parsedNames(text: string): string[] | undefined {
+  try {
+    const names: unknown = JSON.parse(text);
+    return Array.isArray(names) && names.every((one) => typeof one === 'string') ? names : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const eventQuery = strictPageQuery.extend({
+  search,
+  event_type: z.enum(['all', 'event', 'event_custom', 'event_posthog']).optional().meta({
+    description:
+      '`event_custom`: only names that do not begin with `$`. `event_posthog`: only those that do.',
+  }),
+  ordering: z.enum(['name', '-name', 'last_seen_at', '-last_seen_at']).optional().meta({
+    description: 'Default: what was seen last comes first.',
+  }),
+});
+
+const propertyQuery = strictPageQuery.extend({
+  search,
+  type: z.enum(['event', 'person', 'group']).optional().meta({
+    description: 'Whose properties. Default: `event`.',
+  }),
+  group_type_index: z
+    .string()
+    .regex(/^[0-4]$/, 'The index of a type of groups is 0 to 4.')
+    .transform(Number)
+    .optional()
+    .meta({ description: 'The type of groups. Needed with the type `group`, and only there.' }),
+  properties: z
+    .string()
+    .max(100_000)
+    .optional()
+    .meta({ description: 'Only these names, separated by commas.' }),
+  excluded_properties: namesInJson.meta({ description: 'A list of names, as JSON, that are left out.' }),
+  is_numerical: yesOrNo.meta({ description: '`true`: only properties whose values are numbers.' }),
+  is_feature_flag: yesOrNo.meta({
+    description: 'Whether the names begin with `$feature/`. Default: all names.',
+  }),
+  event_names: namesInJson.meta({
+    description: 'Has no effect: which events have a property is not known.',
+  }),
+  filter_by_event_names: z
+    .enum(['true', 'false'])
+    .optional()
+    .refine((value) => value !== 'true', 'Which events have a property is not known: leave this out.'),
+});
+
+const termsOf = (text: string | undefined) => text?.split(/\s+/).filter((one) => one !== '') ?? [];
+
+const params = z.object({ project_id: z.string() });
+const oneOf = z.object({ project_id: z.string(), id: z.string() });
+
+/** Adds the routes that list the names of events and properties that a project uses. */
+export function definitionRoutes(app: App, { pool, definitions, config }: ApiDependencies): void {
+  async function find(projectId: number, id: string, isWanted: (row: DefinitionRow) => boolean) {
+    const row = isUuid(id) ? await findDefinition(pool, projectId, id) : undefined;
+    if (!row || !isWanted(row)) throw errors.notFound();
+    return row;
+  }
+
+  app.get(
+    '/api/projects/:project_id/event_definitions/',
+    {
+      config: { access: { scope: 'event_definition:read' } },
+      schema: {
+        tags: ['definitions'],
+        summary: 'List the names of events, last seen first',
+        params,
+        querystring: eventQuery,
+        response: { 200: page(eventDefinition) },
+      },
+    },
+    async (request) => {
+      const { project, query } = request;
+      await definitions.flush(project.id);
+      const wanted = pageOf(query);
+      const isCustom = query.event_type === 'event_custom';
+      const { count, rows } = await listDefinitions(pool, project.id, {
+        ...wanted,
+        kind: 'event',
+        terms: termsOf(query.search),
+        prefix: isCustom || query.event_type === 'event_posthog' ? { text: '$', has: !isCustom } : undefined,
+        order: query.ordering ?? '-last_seen_at',
+      });
+      return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(eventView));
+    },
+  );
+
+  app.get(
+    '/api/projects/:project_id/event_definitions/:id/',
+    {
+      config: { access: { scope: 'event_definition:read' } },
+      schema: {
+        tags: ['definitions'],
+        summary: 'Retrieve the name of an event',
+        params: oneOf,
+        response: { 200: eventDefinition },
+      },
+    },
+    async ({ project, params: { id } }) =>
+      eventView(await find(project.id, id, ({ kind }) => kind === 'event')),
+  );
+
+  app.get(
+    '/api/projects/:project_id/property_definitions/',
+    {
+      config: { access: { scope: 'property_definition:read' } },
+      schema: {
+        tags: ['definitions'],
+        summary: 'List the names of properties of events, persons or groups, by name',
+        params,
+        querystring: propertyQuery,
+        response: { 200: page(propertyDefinition) },
+      },
+    },
+    async (request) => {
+      const { project, query } = request;
+      const { type = 'event', group_type_index: groupTypeIndex } = query;
+      if ((type === 'group') !== (groupTypeIndex !== undefined)) {
+        const message =
+          type === 'group'
+            ? 'Properties of groups need the type of the groups: group_type_index.'
+            : 'Only properties of groups have a group_type_index.';
+        throw errors.validation('invalid_input', message, 'group_type_index');
+      }
+      await definitions.flush(project.id);
+      const wanted = pageOf(query);
+      const { properties, is_numerical: numerical, is_feature_flag: flag } = query;
+      const names = properties?.split(',');
+      const { count, rows } = await listDefinitions(pool, project.id, {
+        ...wanted,
+        kind: TYPES[type],
+        groupTypeIndex,
+        terms: termsOf(query.search),
+        names,
+        excluded: [
+          ...(query.excluded_properties ?? []),
+          ...(type === 'event' && !names ? HIDDEN : []),
+          ...(numerical === 'true' ? NO_NUMBERS : []),
+        ],
+        isNumerical: numerical === 'true' ? true : undefined,
+        prefix: flag === undefined ? undefined : { text: FLAG_PREFIX, has: flag === 'true' },
+        order: 'name',
+      });
+      return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(propertyView));
+    },
+  );
+
+  app.get(
+    '/api/projects/:project_id/property_definitions/:id/',
+    {
+      config: { access: { scope: 'property_definition:read' } },
+      schema: {
+        tags: ['definitions'],
+        summary: 'Retrieve the name of a property',
+        params: oneOf,
+        response: { 200: propertyDefinition },
+      },
+    },
+    async ({ project, params: { id } }) =>
+      propertyView(await find(project.id, id, ({ kind }) => kind !== 'event')),
+  );
+}

@@ -1,0 +1,49 @@
+import { containsPattern } from '../../db/like.ts';
+import type { Pool } from '../../db/pool.ts';
+import type { Asker } from '../../db/turns.ts';
+import { MOST_VALUES, type ValuesRequest } from '../rules/values.ts';
+import { readRows } from './rows.ts';
+
+/** Only events of so many days, and of these the newest, are looked at: completing must cost little. */
+const DAYS = 7;
+const MOST_EVENTS = 100_000;
+/** Larger documents, lists and values are passed over. */
+const DOCUMENT_BYTES = 1024 * 1024;
+const LIST_BYTES = 64 * 1024;
+const VALUE_BYTES = 1_000;
+
+/** Reads the shortest values, as the role that sees the rows of one project only. */
+export async function readValues(
+  reader: Pool,
+  asker: Asker,
+  { key, isColumn, search, events, conditions }: ValuesRequest,
+  timezone: string,
+): Promise<string[]> {
+  const values: (string | string[])[] = [];
+  const given = (value: string | string[], type: string) => `$${values.push(value)}::${type}`;
+  const zone = given(timezone, 'text');
+  const wanted = [`octet_length(properties::text) <= ${DOCUMENT_BYTES}`];
+  if (events.length > 0) wanted.push(`event = any(${given([...events], 'text[]')})`);
+  for (const { name, values: some } of conditions) {
+    wanted.push(`lower(properties ->> ${given(name, 'text')}) = any(${given([...some], 'text[]')})`);
+  }
+  const found = isColumn ? `to_json(${key})` : `properties -> ${given(key, 'text')}`;
+  const matches = search === '' ? '' : `and value ilike ${given(containsPattern(search), 'text')}`;
+  const text = `
+    select value, 0 from (
+      select value from (
+        select json_array_elements_text(case json_typeof(found) when 'array' then found else json_build_array(found) end) as value
+        from (
+          select ${found} as found from (
+            select event, distinct_id, person_id, session_id, window_id, properties from events
+            where project_id = ${given(String(asker.projectId), 'int')}
+              and timestamp >= (date_trunc('day', now() at time zone ${zone}) - interval '${DAYS} days') at time zone ${zone}
+              and timestamp <= now() + interval '5 seconds'
+            order by timestamp desc, uuid desc limit ${MOST_EVENTS}) as newest
+          where ${wanted.join(' and ')}) as read
+        where octet_length(found::text) <= ${LIST_BYTES}) as listed
+      where octet_length(value) <= ${VALUE_BYTES} ${matches}
+      group by value order by length(value), value collate "C" limit ${MOST_VALUES}) as shortest`;
+  const { rows } = await readRows(reader, asker, { text, values, width: 1 });
+  return rows.map(([value]) => value as string);
+}

@@ -297,7 +297,8 @@ describe('the pages of a rerun', () => {
     const report = await lockedOut(world.api.pool, {
       sql: `insert into function_invocations select project_id, gen_random_uuid(), function_id, version, mapping, event_uuid,
         event_timestamp, distinct_id, person_id, groups, globals, status, 'late', attempts, null, null, null, created_at,
-        finished_at from function_invocations order by finished_at limit 1`,
+        finished_at from function_invocations where function_id = $1 and finished_at >= $2 order by finished_at limit 1`,
+      values: [id, after],
       meanwhile: async () => {
         await beginReplay(world.steps, one, unstopped());
         return replayPages(world.steps, one, unstopped());

@@ -7,7 +7,7 @@ import { findQuota, giveBack, lease, setQuota } from '../../flags/rows/quotas.ts
 import { createLogger } from '../../telemetry/logger.ts';
 import { OPERATOR } from '../../tenancy/actor.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, PATIENCE } from '../support/eventually.ts';
 import { rounds } from '../support/rounds.ts';
 import { EVERYBODY, storeFlag } from './support.ts';
 
@@ -150,8 +150,8 @@ test('while the database is away, requests go on and count later, unless the quo
   const [some, none] = [await tenantWith(100), await tenantWith(1)];
   let isAway = false;
   const [quotas] = processes(1, {
-    every: 20,
-    patience: 50,
+    every: 500,
+    patience: PATIENCE,
     lease: async (asked) => {
       if (isAway) throw new Error('away');
       return lease(api.pool, asked);

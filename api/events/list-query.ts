@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { parseExactJson } from '../../values/exact-json.ts';
 import { eventMoment } from '../moment.ts';
 
 export const DEFAULT_LIMIT = 100;
@@ -68,7 +67,7 @@ const filters = given.transform((value, context): unknown => {
 /** Parses JSON. Undefined: the text is none. */
 function jsonOf(text: string): unknown {
   try {
-    return parseExactJson(text);
+    return JSON.parse(text);
   } catch {
     return undefined;
   }

@@ -76,6 +76,7 @@ describe('filters', () => {
       [3, 1],
     ],
     ['an old dictionary', { properties: { note__icontains: 'HI' } }, [2]],
+    ['with a number of many digits', { properties: '[{"key":"price","value":2.50000}]' }, [2]],
     ['nothing', { properties: [] }, [3, 2, 1]],
     ['an empty text', { properties: '' }, [3, 2, 1]],
     ['a condition in HogQL', { where: ['properties.price > 5'] }, [1]],

@@ -1,10 +1,31 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { status } from '@grpc/grpc-js';
 import type { Connection } from '@temporalio/client';
 import { searchAttributes } from '../workflows/names.ts';
 
 const TYPES = { TEXT: 1, KEYWORD: 2, INT: 3, DOUBLE: 4, BOOL: 5, DATETIME: 6, KEYWORD_LIST: 7 } as const;
 
+/** How long a busy Temporal may say that it cannot read the namespace. */
+const PATIENCE = 30_000;
+const PAUSE = 500;
+const isBusy = (error: unknown): boolean =>
+  (error as { code?: unknown }).code === status.UNAVAILABLE &&
+  /unable to get namespace/i.test((error as Error).message);
+
 /** Registers the search attributes that the namespace lacks. Repeating it changes nothing. */
 export async function registerSearchAttributes(connection: Connection, namespace: string): Promise<string[]> {
+  const end = performance.now() + PATIENCE;
+  for (;;) {
+    try {
+      return await register(connection, namespace);
+    } catch (error) {
+      if (!isBusy(error) || performance.now() > end) throw error;
+      await pause(PAUSE);
+    }
+  }
+}
+
+async function register(connection: Connection, namespace: string): Promise<string[]> {
   const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
   const missing = Object.values(searchAttributes).filter((key) => !(key.name in (customAttributes ?? {})));
   for (const key of missing) {

@@ -180,6 +180,8 @@ export interface DefinitionQuery {
   excluded?: readonly string[] | undefined;
   /** Whether the values are numbers. */
   isNumerical?: boolean | undefined;
+  /** Whether names that begin with `$` are left out. */
+  isOwn?: boolean | undefined;
   /** Whether the name begins so. */
   prefix?: { text: string; has: boolean } | undefined;
   order: 'name' | '-name' | 'last_seen_at' | '-last_seen_at';
@@ -203,7 +205,7 @@ export async function listDefinitions(
   const values: unknown[] = [projectId, query.kind];
   const given = (value: unknown) => `$${values.push(value)}`;
   const conditions = ['project_id = $1', 'kind = $2'];
-  const { groupTypeIndex, terms, names, excluded, isNumerical, prefix } = query;
+  const { groupTypeIndex, terms, names, excluded, isNumerical, isOwn, prefix } = query;
   if (groupTypeIndex !== undefined) conditions.push(`group_type_index = ${given(groupTypeIndex)}`);
   if (terms?.length) conditions.push(`name ilike all (${given(terms.map(containsPattern))}::text[])`);
   if (names) conditions.push(`name = any (${given(names)}::text[])`);
@@ -211,6 +213,7 @@ export async function listDefinitions(
   if (isNumerical !== undefined) {
     conditions.push(`(property_type is not distinct from 'Numeric') = ${given(isNumerical)}`);
   }
+  if (isOwn) conditions.push(`not starts_with(name, '$')`);
   if (prefix) conditions.push(`starts_with(name, ${given(prefix.text)}) = ${given(prefix.has)}`);
   const where = conditions.join(' and ');
   const counted = await queryable.query(

@@ -3,7 +3,8 @@ const OF_APPS = [
   ...['$device_type', '$current_url', '$pathname', '$os', '$os_version', '$referring_domain', '$referrer'],
   ...['$screen_height', '$screen_width', '$viewport_height', '$viewport_width', '$raw_user_agent'],
 ];
-const OF_CAMPAIGNS = [
+/** What tells where somebody came from. SDKs find it in the address of a page. */
+export const CAMPAIGN_PROPERTIES: readonly string[] = [
   ...['utm_source', 'utm_medium', 'utm_campaign', 'utm_content', 'utm_term', 'gclid', 'gad_source', 'gclsrc'],
   ...['dclid', 'gbraid', 'wbraid', 'fbclid', 'msclkid', 'twclid', 'li_fat_id', 'mc_cid', 'igshid', 'ttclid'],
   ...['rdt_cid', 'epik', 'qclid', 'sccid', 'irclid', '_kx'],
@@ -12,7 +13,7 @@ const OF_CAMPAIGNS = [
 /** The property whose value an `$initial_…` property has as long as the person has none of its own. */
 const INITIAL: ReadonlyMap<string, string> = new Map([
   ...OF_APPS.map((name): [string, string] => [`$initial_${name.slice(1)}`, name]),
-  ...OF_CAMPAIGNS.map((name): [string, string] => [`$initial_${name}`, name]),
+  ...CAMPAIGN_PROPERTIES.map((name): [string, string] => [`$initial_${name}`, name]),
 ]);
 
 /** The property that stands for an `$initial_…` one, if there is one. */

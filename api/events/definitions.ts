@@ -5,7 +5,10 @@ import {
   findDefinition,
   listDefinitions,
 } from '../../db/definitions.ts';
+import { CAMPAIGN_PROPERTIES } from '../../properties/initial-properties.ts';
+import { propertiesOfEvents } from '../../queries/commands/event-properties.ts';
 import { isUuid } from '../../values/uuid.ts';
+import { askerOf } from '../asker.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { timestamp } from '../fields.ts';
@@ -44,7 +47,9 @@ const propertyDefinition = z
     is_numerical: z.boolean(),
     type: z.enum(['event', 'person', 'group']).meta({ description: 'Whose property it is.' }),
     group_type_index: z.int().nullable(),
-    is_seen_on_filtered_events: z.null().meta({ description: 'Which events have it is not known.' }),
+    is_seen_on_filtered_events: z.boolean().nullable().meta({
+      description: 'Whether the newest of the events in `event_names` have it. Null: none are named.',
+    }),
   })
   .meta({ id: 'PropertyDefinition' });
 
@@ -65,13 +70,16 @@ const TYPES: Readonly<Record<'event' | 'person' | 'group', DefinitionKind>> = {
 };
 type PropertyOwner = keyof typeof TYPES;
 
-const propertyView = (row: DefinitionRow): z.output<typeof propertyDefinition> => ({
+const propertyView = (
+  row: DefinitionRow,
+  seen?: ReadonlySet<string>,
+): z.output<typeof propertyDefinition> => ({
   ...shared(row),
   property_type: row.property_type,
   is_numerical: row.property_type === 'Numeric',
   type: row.kind.replace('_property', '') as PropertyOwner,
   group_type_index: row.group_type_index < 0 ? null : row.group_type_index,
-  is_seen_on_filtered_events: null,
+  is_seen_on_filtered_events: seen?.has(row.name) ?? null,
 });
 
 const search = z
@@ -79,7 +87,11 @@ const search = z
   .max(400)
   .optional()
   .meta({ description: 'Only names that have each of these words in them, in any case.' });
-const yesOrNo = z.enum(['true', 'false']).optional();
+const yesOrNo = z
+  .enum(['true', 'false', 'True', 'False'])
+  .transform((text) => text.toLowerCase() === 'true')
+  .optional();
+const hidden = yesOrNo.meta({ description: 'Has no effect: no name is hidden.' });
 const namesInJson = z
   .string()
   .max(100_000)
@@ -102,6 +114,7 @@ function parsedNames(text: string): string[] | undefined {
 
 const eventQuery = strictPageQuery.extend({
   search,
+  exclude_hidden: hidden,
   event_type: z.enum(['all', 'event', 'event_custom', 'event_posthog']).optional().meta({
     description:
       '`event_custom`: only names that do not begin with `$`. `event_posthog`: only those that do.',
@@ -113,6 +126,10 @@ const eventQuery = strictPageQuery.extend({
 
 const propertyQuery = strictPageQuery.extend({
   search,
+  exclude_hidden: hidden,
+  exclude_core_properties: yesOrNo.meta({
+    description: '`true`: without names that begin with `$`, and those of campaigns, such as `utm_source`.',
+  }),
   type: z.enum(['event', 'person', 'group']).optional().meta({
     description: 'Whose properties. Default: `event`.',
   }),
@@ -133,12 +150,13 @@ const propertyQuery = strictPageQuery.extend({
     description: 'Whether the names begin with `$feature/`. Default: all names.',
   }),
   event_names: namesInJson.meta({
-    description: 'Has no effect: which events have a property is not known.',
+    description:
+      'A list of names of events, as JSON. Then `is_seen_on_filtered_events` says whether the newest of these events have the ' +
+      'property: 1,000 of them at most, among the newest 100,000 events of the last 30 days.',
   }),
-  filter_by_event_names: z
-    .enum(['true', 'false'])
-    .optional()
-    .refine((value) => value !== 'true', 'Which events have a property is not known: leave this out.'),
+  filter_by_event_names: yesOrNo.meta({
+    description: '`true`: only properties that are seen on the events in `event_names`.',
+  }),
 });
 
 const termsOf = (text: string | undefined) => text?.split(/\s+/).filter((one) => one !== '') ?? [];
@@ -147,7 +165,7 @@ const params = z.object({ project_id: z.string() });
 const oneOf = z.object({ project_id: z.string(), id: z.string() });
 
 /** Adds the routes that list the names of events and properties that a project uses. */
-export function definitionRoutes(app: App, { pool, definitions, config }: ApiDependencies): void {
+export function definitionRoutes(app: App, { pool, reader, definitions, config }: ApiDependencies): void {
   async function find(projectId: number, id: string, isWanted: (row: DefinitionRow) => boolean) {
     const row = isUuid(id) ? await findDefinition(pool, projectId, id) : undefined;
     if (!row || !isWanted(row)) throw errors.notFound();
@@ -209,7 +227,7 @@ export function definitionRoutes(app: App, { pool, definitions, config }: ApiDep
         response: { 200: page(propertyDefinition) },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const { project, query } = request;
       const { type = 'event', group_type_index: groupTypeIndex } = query;
       if ((type === 'group') !== (groupTypeIndex !== undefined)) {
@@ -221,8 +239,14 @@ export function definitionRoutes(app: App, { pool, definitions, config }: ApiDep
       }
       await definitions.flush(project.id);
       const wanted = pageOf(query);
-      const { properties, is_numerical: numerical, is_feature_flag: flag } = query;
-      const names = properties?.split(',');
+      const { properties, is_numerical: numerical, is_feature_flag: flag, event_names: events } = query;
+      const seen =
+        type === 'event' && events?.length
+          ? new Set(await propertiesOfEvents({ reader }, askerOf(request, reply), events))
+          : undefined;
+      const asked = properties?.split(',');
+      const names =
+        seen && query.filter_by_event_names ? (asked ?? [...seen]).filter((name) => seen.has(name)) : asked;
       const { count, rows } = await listDefinitions(pool, project.id, {
         ...wanted,
         kind: TYPES[type],
@@ -231,14 +255,17 @@ export function definitionRoutes(app: App, { pool, definitions, config }: ApiDep
         names,
         excluded: [
           ...(query.excluded_properties ?? []),
-          ...(type === 'event' && !names ? HIDDEN : []),
-          ...(numerical === 'true' ? NO_NUMBERS : []),
+          ...(type === 'event' && !asked ? HIDDEN : []),
+          ...(numerical ? NO_NUMBERS : []),
+          ...(query.exclude_core_properties ? CAMPAIGN_PROPERTIES : []),
         ],
-        isNumerical: numerical === 'true' ? true : undefined,
-        prefix: flag === undefined ? undefined : { text: FLAG_PREFIX, has: flag === 'true' },
+        isNumerical: numerical || undefined,
+        isOwn: query.exclude_core_properties,
+        prefix: flag === undefined ? undefined : { text: FLAG_PREFIX, has: flag },
         order: 'name',
       });
-      return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(propertyView));
+      const results = rows.map((row) => propertyView(row, seen));
+      return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, results);
     },
   );
 

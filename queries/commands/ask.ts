@@ -2,16 +2,11 @@ import type { Pool } from '../../db/pool.ts';
 import { findProject } from '../../db/projects.ts';
 import type { Asker, Turns } from '../../db/turns.ts';
 import type { ActionStep } from '../../properties/index.ts';
-import { type Refusal, refuse } from '../../refusals.ts';
+import { refuse } from '../../refusals.ts';
 import type { QueryCompiler } from '../compiler.ts';
 import { explainRows, readRows } from '../reads/rows.ts';
-import {
-  type CompiledQuery,
-  type OutputColumn,
-  QueryError,
-  type QueryJob,
-  type QueryRequest,
-} from '../rules/request.ts';
+import type { CompiledQuery, OutputColumn, QueryJob, QueryRequest } from '../rules/request.ts';
+import { refusing } from './refusing.ts';
 
 export interface QueryDependencies {
   pool: Pool;
@@ -79,18 +74,4 @@ export async function compile(
   const { timezone, test_account_filters: testAccounts } = project;
   const job = { request, projectId, timezone, now: Date.now(), testAccounts, actionSteps };
   return deps.compiling.take(asker, () => deps.queryCompiler.compile(job, signal));
-}
-
-/** Does a part of the work, and refuses what is wrong with the query. */
-export async function refusing<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    throw refusalOf(error) ?? error;
-  }
-}
-
-function refusalOf(error: unknown): Refusal | undefined {
-  if (!(error instanceof QueryError)) return undefined;
-  return refuse.invalid(error.field, error.message, { reason: error.excerpt });
 }

@@ -2,7 +2,8 @@ import { type EventPage, type EventQuery, listEvents } from '../../db/events.ts'
 import type { Asker } from '../../db/turns.ts';
 import { faultOf } from '../reads/rows.ts';
 import type { EventConditions } from '../rules/request.ts';
-import { compile, type QueryDependencies, refusing } from './ask.ts';
+import { compile, type QueryDependencies } from './ask.ts';
+import { refusing } from './refusing.ts';
 
 /** Which page of events is read. */
 export type PageOfEvents = Omit<EventQuery, 'projectId' | 'event' | 'distinctId' | 'personId' | 'source'>;

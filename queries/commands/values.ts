@@ -4,8 +4,8 @@ import { findProject } from '../../db/projects.ts';
 import type { Asker } from '../../db/turns.ts';
 import { refuse } from '../../refusals.ts';
 import { readValues } from '../reads/values.ts';
-import { QueryError } from '../rules/request.ts';
 import { shownValue, VALUE_COLUMNS, type ValuesRequest } from '../rules/values.ts';
+import { refusing } from './refusing.ts';
 
 export interface ValueDependencies {
   pool: Pool;
@@ -36,11 +36,6 @@ export async function valuesOf(
   }
   const project = await findProject(pool, asker.projectId);
   if (!project) throw refuse.absent();
-  try {
-    const values = await readValues(reader, asker, request, project.timezone);
-    return [...new Set(values.map(shownValue))];
-  } catch (error) {
-    // There is no query to blame.
-    throw error instanceof QueryError ? refuse.invalid(null, error.message) : error;
-  }
+  const values = await refusing(() => readValues(reader, asker, request, project.timezone), null);
+  return [...new Set(values.map(shownValue))];
 }

@@ -2,13 +2,11 @@ import { containsPattern } from '../../db/like.ts';
 import type { Pool } from '../../db/pool.ts';
 import type { Asker } from '../../db/turns.ts';
 import { MOST_VALUES, type ValuesRequest } from '../rules/values.ts';
+import { IS_SMALL, newestEvents } from './newest.ts';
 import { readRows } from './rows.ts';
 
-/** Only events of so many days, and of these the newest, are looked at: completing must cost little. */
 const DAYS = 7;
-const MOST_EVENTS = 100_000;
-/** Larger documents, lists and values are passed over. */
-const DOCUMENT_BYTES = 1024 * 1024;
+/** Larger lists and values are passed over. */
 const LIST_BYTES = 64 * 1024;
 const VALUE_BYTES = 1_000;
 
@@ -22,7 +20,9 @@ export async function readValues(
   const values: (string | string[])[] = [];
   const given = (value: string | string[], type: string) => `$${values.push(value)}::${type}`;
   const zone = given(timezone, 'text');
-  const wanted = [`octet_length(properties::text) <= ${DOCUMENT_BYTES}`];
+  const since = `(date_trunc('day', now() at time zone ${zone}) - interval '${DAYS} days') at time zone ${zone}`;
+  const newest = newestEvents(given(String(asker.projectId), 'int'), since);
+  const wanted = [IS_SMALL];
   if (events.length > 0) wanted.push(`event = any(${given([...events], 'text[]')})`);
   for (const { name, values: some } of conditions) {
     wanted.push(`lower(properties ->> ${given(name, 'text')}) = any(${given([...some], 'text[]')})`);
@@ -34,12 +34,7 @@ export async function readValues(
       select value from (
         select json_array_elements_text(case json_typeof(found) when 'array' then found else json_build_array(found) end) as value
         from (
-          select ${found} as found from (
-            select event, distinct_id, person_id, session_id, window_id, properties from events
-            where project_id = ${given(String(asker.projectId), 'int')}
-              and timestamp >= (date_trunc('day', now() at time zone ${zone}) - interval '${DAYS} days') at time zone ${zone}
-              and timestamp <= now() + interval '5 seconds'
-            order by timestamp desc, uuid desc limit ${MOST_EVENTS}) as newest
+          select ${found} as found from ${newest}
           where ${wanted.join(' and ')}) as read
         where octet_length(found::text) <= ${LIST_BYTES}) as listed
       where octet_length(value) <= ${VALUE_BYTES} ${matches}

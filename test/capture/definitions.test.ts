@@ -24,6 +24,7 @@ interface Definition {
   is_numerical: boolean;
   type: string;
   group_type_index: number | null;
+  is_seen_on_filtered_events: boolean | null;
   created_at: string;
   last_seen_at: string;
 }
@@ -165,11 +166,41 @@ describe('names that were captured', () => {
     const excluded = encodeURIComponent('["plan","paid"]');
     expect(await properties(`excluded_properties=${excluded}&search=p`)).toEqual(['$ip']);
     expect(await properties('limit=2&offset=1')).toEqual(['$feature/beta', '$feature_x']);
+    expect(await properties('exclude_core_properties=true&exclude_hidden=true')).toEqual([
+      ...['at', 'of_long_name', 'paid', 'plan', 'seats', 'tags'],
+    ]);
     const events = async (query: string) =>
       names(await list(anna, `event_definitions/?ordering=name&${query}`));
     expect(await events('event_type=event_custom')).toEqual(['signed up']);
     expect(await events('event_type=event_posthog')).toEqual(['$groupidentify', '$pageview']);
     expect(await events('search=SIGN')).toEqual(['signed up']);
+  });
+
+  test('are marked, and filtered, by the events that have them', async () => {
+    const of = encodeURIComponent('["$pageview","none"]');
+    const found = await list(anna, `property_definitions/?event_names=${of}&exclude_core_properties=true`);
+    expect(found.map((one) => [one.name, one.is_seen_on_filtered_events])).toEqual([
+      ...[
+        ['at', false],
+        ['of_long_name', false],
+        ['paid', false],
+        ['plan', false],
+        ['seats', false],
+      ],
+      ['tags', true],
+    ]);
+    // As PostHog's own tools ask.
+    const query = `event_names=${of}&filter_by_event_names=true&exclude_hidden=true&is_feature_flag=false&type=event`;
+    const shown = await list(anna, `property_definitions/?${query}`);
+    expect(names(shown)).toEqual(['$current_url', '$ip', 'tags']);
+    expect(shown.every((one) => one.is_seen_on_filtered_events)).toBe(true);
+    expect(names(await list(anna, `property_definitions/?${query}&properties=plan,tags`))).toEqual(['tags']);
+    const others = encodeURIComponent('["none"]');
+    expect(
+      await list(anna, `property_definitions/?event_names=${others}&filter_by_event_names=True`),
+    ).toEqual([]);
+    const all = await list(anna, 'property_definitions/?filter_by_event_names=true');
+    expect(all.every((one) => one.is_seen_on_filtered_events === null)).toBe(true);
   });
 
   test.each([
@@ -178,7 +209,8 @@ describe('names that were captured', () => {
     ['property_definitions/?group_type_index=1', 'group_type_index'],
     ['property_definitions/?type=group&group_type_index=5', 'group_type_index'],
     ['property_definitions/?excluded_properties=plan', 'excluded_properties'],
-    ['property_definitions/?filter_by_event_names=true', 'filter_by_event_names'],
+    ['property_definitions/?event_names=plan', 'event_names'],
+    ['property_definitions/?filter_by_event_names=yes', 'filter_by_event_names'],
     ['property_definitions/?serach=plan', 'serach'],
     ['event_definitions/?ordering=id', 'ordering'],
   ])('%s is refused', async (path, attr) => {

@@ -43,9 +43,9 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'values are those of all projects',
-    file: 'queries/reads/values.ts',
-    from: "where project_id = ${given(String(asker.projectId), 'int')}",
-    to: "where 0 < ${given(String(asker.projectId), 'int')}",
+    file: 'queries/reads/newest.ts',
+    from: 'where project_id = ${project} and',
+    to: 'where 0 < ${project} and',
     test: 'test/queries/values.test.ts',
     named: 'the condition of the statement',
   },

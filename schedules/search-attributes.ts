@@ -6,7 +6,7 @@ import { searchAttributes } from '../workflows/names.ts';
 const TYPES = { TEXT: 1, KEYWORD: 2, INT: 3, DOUBLE: 4, BOOL: 5, DATETIME: 6, KEYWORD_LIST: 7 } as const;
 
 /** How long a busy Temporal may say that it cannot read the namespace. */
-const PATIENCE = 30_000;
+const PATIENCE = 60_000;
 const PAUSE = 500;
 const isBusy = (error: unknown): boolean =>
   (error as { code?: unknown }).code === status.UNAVAILABLE &&

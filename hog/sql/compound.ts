@@ -5,7 +5,7 @@ import { align, commonScalar } from './compare.ts';
 import { fault, unsupported } from './errors.ts';
 import type { Place } from './printer.ts';
 import { join, sql } from './sql.ts';
-import { isArray, isTuple, type Type, typeName, type Value } from './types.ts';
+import { isArray, isSameType, isTuple, type Type, typeName, type Value } from './types.ts';
 
 /**
  * Prints access to an array element. Indexes start at 1; negative ones count from the end. Yields NULL if there is no
@@ -30,22 +30,25 @@ export function tupleElement(value: Value, index: number, span?: Span): Value {
   throw unsupported('Taking an element out of a computed tuple', span);
 }
 
+const isScalar = (type: Type): type is Exclude<Type, { array: Type } | { tuple: Type[] }> =>
+  !isArray(type) && !isTuple(type);
+
 /** Converts all values to one common type, as the members of an array need it. */
 export function unifyAll(place: Place, values: Value[], span?: Span): { values: Value[]; type: Type } {
   const known = values.filter((one) => one.type !== 'null');
   if (known.length === 0) return { values, type: 'null' };
   let first = known[0] as Value;
   for (const value of known.slice(1)) {
-    if (typeof first.type !== 'string' || typeof value.type !== 'string') {
+    if (!isScalar(first.type) || !isScalar(value.type)) {
       align(place, first, value, span);
       continue;
     }
-    const type = first.type === value.type ? first.type : commonScalar(first, value);
+    const type = isSameType(first.type, value.type) ? first.type : commonScalar(first, value);
     if (!type) throw fault(`${typeName(first.type)} and ${typeName(value.type)} have no common type`, span);
     first = { ...first, type };
   }
   const { type } = first;
-  if (typeof type !== 'string' || type === 'interval' || type === 'null') return { values, type };
+  if (!isScalar(type) || type === 'interval' || type === 'null') return { values, type };
   return { values: values.map((one) => coerce(place, one, type, span)), type };
 }
 

@@ -4,7 +4,7 @@ import { coerce, coerced, postgresType } from './coerce.ts';
 import { align, commonScalar } from './compare.ts';
 import { fault, unsupported } from './errors.ts';
 import type { Place } from './printer.ts';
-import { join, sql } from './sql.ts';
+import { digits, join, sql } from './sql.ts';
 import { isArray, isSameType, isTuple, type Type, typeName, type Value } from './types.ts';
 
 /**
@@ -20,6 +20,7 @@ export function arrayElement(place: Place, object: Value, key: Value, span?: Spa
   return { sql: sql`hq.array_element(${object.sql}, ${index})`, type };
 }
 
+/** Prints an element of a tuple. A computed tuple is a JSON array, whose elements have known types. */
 export function tupleElement(value: Value, index: number, span?: Span): Value {
   const item = value.items?.[index - 1];
   if (item) return item;
@@ -27,7 +28,16 @@ export function tupleElement(value: Value, index: number, span?: Span): Value {
   if (types[index - 1] === undefined || index < 1) {
     throw fault(`${typeName(value.type)} has no element ${index}`, span);
   }
-  throw unsupported('Taking an element out of a computed tuple', span);
+  const type = types[index - 1] as Type;
+  const at = digits(index - 1);
+  if (type === 'json' || isTuple(type)) return { sql: sql`(${value.sql} -> ${at})`, type };
+  if (!isArray(type)) return { sql: sql`(${value.sql} ->> ${at})::${postgresType(type)}`, type };
+  const element = isTuple(type.array) || type.array === 'json' ? sql`v` : sql`(v #>> '{}')`;
+  return {
+    sql: sql`(select coalesce(array_agg(${element}::${postgresType(type.array)} order by n), array[]::${postgresType(type)})
+      from jsonb_array_elements(nullif(${value.sql} -> ${at}, 'null')) with ordinality as e(v, n))`,
+    type,
+  };
 }
 
 const isScalar = (type: Type): type is Exclude<Type, { array: Type } | { tuple: Type[] }> =>

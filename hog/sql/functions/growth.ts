@@ -32,7 +32,7 @@ export const UNBOUNDED: ReadonlySet<string> = new Set(
   toDate to_date toDateOrNull toDateTime toDateTime64 toDateTimeUS toDateTimeOrNull parseDateTimeBestEffort
   parseDateTimeBestEffortOrNull parseDateTime64BestEffort parseDateTime64BestEffortOrNull parseDateTime toTypeName
   CAST accurateCastOrNull unhex cityHash64 UUIDv7ToDateTime toModifiedJulianDay match extract extractRegex
-  countMatches countMatchesCaseInsensitive multiMatchAny multiMatchAnyIndex length lengthUTF8 char_length empty
+  countMatches countMatchesCaseInsensitive multiMatchAny multiMatchAnyIndex length lengthUTF8 char_length octet_length empty
   notEmpty lower lowerUTF8 upper upperUTF8 reverse reverseUTF8 concat concatWithSeparator substring substringUTF8
   substr left right initcap initcapUTF8 trim trimBoth btrim trimLeft ltrim trimRight rtrim startsWith
   startsWithUTF8 endsWith endsWithUTF8 position positionUTF8 strpos positionCaseInsensitive

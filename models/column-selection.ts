@@ -2,7 +2,7 @@ import type { Column } from '../formats/columns.ts';
 import { build, type Expr, type SelectQuery } from '../hog/ast/index.ts';
 import { SourceError } from '../hog/errors.ts';
 import type { Parser } from '../hog/parser/index.ts';
-import { hasAggregate, type Type } from '../hog/sql/index.ts';
+import { hasAggregate, isZoned, type Type } from '../hog/sql/index.ts';
 import { EVENT_COLUMNS } from './event-columns.ts';
 import { ModelError, type SelectionSchema } from './model-query.ts';
 import { misplaced } from './syntax-tree.ts';
@@ -144,6 +144,8 @@ export function columnOf(
 }
 
 function exported(type: Type, asIs: boolean): [Column['type'], (name: string) => string] {
+  // A time is an instant, whatever its zone.
+  if (isZoned(type)) return exported('datetime', asIs);
   if (typeof type === 'object') {
     if ('array' in type && type.array === 'string') return ['strings', (name) => `${name}::text[]`];
     return ['json', (name) => `to_json(${name})::text`];

@@ -3,9 +3,10 @@ import { coerce, coerced } from './coerce.ts';
 import { fault } from './errors.ts';
 import type { Place } from './printer.ts';
 import { type Sql, sql } from './sql.ts';
-import { type Type, typeName, type Value } from './types.ts';
+import { isDateTime, type Type, typeName, type Value } from './types.ts';
+import { timeType, zoneOf } from './zones.ts';
 
-const isTime = (type: Type): boolean => type === 'datetime' || type === 'date';
+const isTime = (type: Type): boolean => isDateTime(type) || type === 'date';
 
 export function printArithmetic(
   place: Place,
@@ -47,7 +48,8 @@ function timeArithmetic(place: Place, op: ArithmeticOperator, left: Value, right
     if (left.type === 'date' && right.type === 'date') {
       return { sql: sql`(${left.sql} - ${right.sql})::bigint`, type: 'int' };
     }
-    const [one, other] = [coerced(place, left, 'datetime'), coerced(place, right, 'datetime')];
+    const type = timeType(isDateTime(left.type) ? left : right);
+    const [one, other] = [coerced(place, left, type), coerced(place, right, type)];
     return { sql: sql`extract(epoch from (${one} - ${other}))::float8`, type: 'float' };
   }
   if (op === '+' || op === '-') {
@@ -64,16 +66,14 @@ function timeArithmetic(place: Place, op: ArithmeticOperator, left: Value, right
 }
 
 /**
- * Adds an interval to a time. Days and months follow the wall clock of the query's time zone. A date plus whole days
+ * Adds an interval to a time. Days and months follow the wall clock of the time's zone. A date plus whole days
  * stays a date.
  */
 export function addInterval(place: Place, time: Value, interval: Sql, span?: Span): Value {
   if (time.type === 'date') {
     return { sql: sql`hq.date_add(${time.sql}, ${interval})`, type: 'date' };
   }
-  const zone = place.printer.timezone;
-  return {
-    sql: sql`hq.datetime_add(${coerced(place, time, 'datetime', span)}, ${interval}, ${zone})`,
-    type: 'datetime',
-  };
+  const type = timeType(time);
+  const zone = zoneOf(place.printer, type);
+  return { sql: sql`hq.datetime_add(${coerced(place, time, type, span)}, ${interval}, ${zone})`, type };
 }

@@ -5,11 +5,26 @@ import { fault } from './errors.ts';
 import { numberValue, timestampParameter } from './literals.ts';
 import type { Place, Printer } from './printer.ts';
 import { type Sql, sql } from './sql.ts';
-import { isArray, isNumber, isTuple, type Type, typeName, type Value } from './types.ts';
+import {
+  isArray,
+  isDateTime,
+  isNumber,
+  isTuple,
+  isZoned,
+  type Type,
+  typeName,
+  type Value,
+  type Zoned,
+} from './types.ts';
+import { zoneOf } from './zones.ts';
 
-export type Target = 'string' | 'number' | 'int' | 'float' | 'bool' | 'datetime' | 'date' | 'uuid' | 'json';
+export type Kind = 'string' | 'number' | 'int' | 'float' | 'bool' | 'datetime' | 'date' | 'uuid' | 'json';
+export type Target = Kind | Zoned;
 
-/** Converts a value to a type. Refuses types that cannot be converted. */
+const isZonedTarget = (target: Target): target is Zoned => typeof target === 'object';
+const kindOf = (target: Target): Kind => (isZonedTarget(target) ? 'datetime' : target);
+
+/** Converts a value to a type. Refuses types that cannot be converted. A time keeps its zone, unless another one is asked for. */
 export function coerce(place: Place, value: Value, target: Target, span?: Span): Value {
   const { printer } = place;
   // Event documents are stored as `json`, but functions take `jsonb`.
@@ -17,12 +32,17 @@ export function coerce(place: Place, value: Value, target: Target, span?: Span):
     return { ...plain(value), sql: binary(printer, value, value.json) };
   }
   if (value.type === target || (target === 'number' && isNumber(value.type))) return plain(value);
-  if (value.type === 'null') return { sql: sql`null::${TYPE_SQL[target]}`, type: targetType(target) };
+  const kind = kindOf(target);
+  if (kind === 'datetime' && isDateTime(value.type)) {
+    return isZonedTarget(target) ? { ...plain(value), type: target } : plain(value);
+  }
+  if (value.type === 'null') return { sql: sql`null::${TYPE_SQL[kind]}`, type: targetType(target) };
   if (typeof value.literal === 'number' && (target === 'float' || target === 'number')) {
     return numberValue(printer, value.literal, true);
   }
-  const made = CONVERSIONS[target](printer, value);
-  if (!made) throw fault(`A ${typeName(value.type)} cannot be used as ${target}`, span);
+  const zone = zoneOf(printer, isZonedTarget(target) ? target : value.type);
+  const made = CONVERSIONS[kind](printer, value, zone);
+  if (!made) throw fault(`A ${typeName(value.type)} cannot be used as ${kind}`, span);
   const result: Value = { sql: made, type: targetType(target) };
   if (target === 'string' && value.certain) result.certain = true;
   return result;
@@ -41,7 +61,7 @@ const plain = ({ sql: text, type, certain, literal }: Value): Value => ({
   ...(literal !== undefined && { literal }),
 });
 
-const TYPE_SQL: Record<Target, Sql> = {
+const TYPE_SQL: Record<Kind, Sql> = {
   string: sql`text`,
   number: sql`float8`,
   int: sql`bigint`,
@@ -57,14 +77,16 @@ const TYPE_SQL: Record<Target, Sql> = {
 export function postgresType(type: Type): Sql {
   if (isArray(type)) return sql`${postgresType(type.array)}[]`;
   if (isTuple(type)) return sql`jsonb`;
+  if (isZoned(type)) return TYPE_SQL.datetime;
   if (type === 'null') return sql`text`;
   return type === 'interval' ? sql`interval` : TYPE_SQL[type];
 }
 
-type Conversion = (printer: Printer, value: Value) => Sql | null;
+/** `zone` is that of the times which are read or made. */
+type Conversion = (printer: Printer, value: Value, zone: Sql) => Sql | null;
 
-function toText(printer: Printer, { sql: value, type }: Value): Sql | null {
-  if (type === 'datetime') return sql`hq.datetime_text(${value}, ${printer.timezone})`;
+function toText(printer: Printer, { sql: value, type }: Value, zone: Sql): Sql | null {
+  if (isDateTime(type)) return sql`hq.datetime_text(${value}, ${zone})`;
   // Each level of texts in lists in texts doubles the backslashes.
   const { sizes } = printer;
   if (isArray(type)) return sql`hq.within(to_jsonb(${value})::text, 1, ${sizes.most()})`;
@@ -77,7 +99,7 @@ function toFloat(_printer: Printer, { sql: value, type }: Value): Sql | null {
   if (type === 'string') return sql`hq.to_float(${value})`;
   if (type === 'bool') return sql`(${value})::int::float8`;
   if (type === 'json') return sql`hq.to_float(${value} #>> '{}')`;
-  if (type === 'datetime') return sql`extract(epoch from ${value})::float8`;
+  if (isDateTime(type)) return sql`extract(epoch from ${value})::float8`;
   if (type === 'date') return sql`(${value} - date '1970-01-01')::float8`;
   return null;
 }
@@ -87,7 +109,7 @@ function toInt(_printer: Printer, { sql: value, type }: Value): Sql | null {
   if (type === 'string') return sql`hq.to_int(${value})`;
   if (type === 'bool') return sql`(${value})::int::bigint`;
   if (type === 'json') return sql`hq.to_int(${value} #>> '{}')`;
-  if (type === 'datetime') return sql`floor(extract(epoch from ${value}))::bigint`;
+  if (isDateTime(type)) return sql`floor(extract(epoch from ${value}))::bigint`;
   if (type === 'date') return sql`(${value} - date '1970-01-01')::bigint`;
   return null;
 }
@@ -100,20 +122,20 @@ function toBool(_printer: Printer, { sql: value, type, literal }: Value): Sql | 
   return null;
 }
 
-function toTime(printer: Printer, { sql: value, type, literal }: Value): Sql | null {
-  if (typeof literal === 'string') return timestampParameter(printer, literal);
-  if (type === 'string') return sql`hq.to_datetime(${value}, ${printer.timezone})`;
-  if (type === 'date') return sql`((${value})::timestamp at time zone ${printer.timezone})`;
+function toTime(printer: Printer, { sql: value, type, literal }: Value, zone: Sql): Sql | null {
+  if (typeof literal === 'string') return timestampParameter(printer, literal, zone);
+  if (type === 'string') return sql`hq.to_datetime(${value}, ${zone})`;
+  if (type === 'date') return sql`((${value})::timestamp at time zone ${zone})`;
   if (isNumber(type)) return sql`hq.to_timestamp(${value}::float8)`;
-  if (type === 'json') return sql`hq.to_datetime(${value} #>> '{}', ${printer.timezone})`;
+  if (type === 'json') return sql`hq.to_datetime(${value} #>> '{}', ${zone})`;
   return null;
 }
 
-function toDate(printer: Printer, { sql: value, type }: Value): Sql | null {
-  if (type === 'string') return sql`hq.to_date(${value}, ${printer.timezone})`;
-  if (type === 'datetime') return sql`(${value} at time zone ${printer.timezone})::date`;
-  if (type === 'json') return sql`hq.to_date(${value} #>> '{}', ${printer.timezone})`;
-  if (type === 'int') return sql`hq.int_to_date(${value}, ${printer.timezone})`;
+function toDate(_printer: Printer, { sql: value, type }: Value, zone: Sql): Sql | null {
+  if (type === 'string') return sql`hq.to_date(${value}, ${zone})`;
+  if (isDateTime(type)) return sql`(${value} at time zone ${zone})::date`;
+  if (type === 'json') return sql`hq.to_date(${value} #>> '{}', ${zone})`;
+  if (type === 'int') return sql`hq.int_to_date(${value}, ${zone})`;
   return null;
 }
 
@@ -128,7 +150,7 @@ function toJson(printer: Printer, value: Value): Sql | null {
   return sql`to_jsonb(${value.sql})`;
 }
 
-const CONVERSIONS: Record<Target, Conversion> = {
+const CONVERSIONS: Record<Kind, Conversion> = {
   string: toText,
   number: (printer, value) => (value.type === 'bool' ? toInt(printer, value) : toFloat(printer, value)),
   int: toInt,

@@ -2,13 +2,23 @@
 // greater than anything.
 import { isUuid } from '../../values/uuid.ts';
 import type { Compare, Span } from '../ast/index.ts';
-import { coerce, coerced, postgresType } from './coerce.ts';
+import { coerce, coerced, postgresType, type Target } from './coerce.ts';
 import { fault } from './errors.ts';
 import { likePattern } from './like.ts';
 import type { Place } from './printer.ts';
 import { regexParameter } from './regex.ts';
 import { join, type Sql, sql } from './sql.ts';
-import { isArray, isNumber, isTuple, type Type, typeName, type Value } from './types.ts';
+import {
+  isArray,
+  isDateTime,
+  isNumber,
+  isSameType,
+  isTuple,
+  isZoned,
+  type Type,
+  typeName,
+  type Value,
+} from './types.ts';
 import { searched } from './work.ts';
 
 /** Two values that have been converted to a common type. */
@@ -32,7 +42,7 @@ export function align(place: Place, left: Value, right: Value, span?: Span): Ali
 
 function alignArrays(left: Value, right: Value, span?: Span): Aligned {
   const [one, other] = [(left.type as { array: Type }).array, (right.type as { array: Type }).array];
-  if (one === other) return { left, right };
+  if (isSameType(one, other) || (isDateTime(one) && isDateTime(other))) return { left, right };
   if (one === 'null') return { left: castArray(left, other), right };
   if (other === 'null') return { left, right: castArray(right, one) };
   if (typeof one === 'string' && typeof other === 'string' && isNumber(one) && isNumber(other)) {
@@ -46,11 +56,12 @@ export const castArray = (value: Value, element: Type): Value => ({
   type: { array: element },
 });
 
-type Common = 'string' | 'int' | 'float' | 'bool' | 'datetime' | 'date' | 'uuid' | 'json';
+type Common = Exclude<Target, 'number'>;
 
-/** Returns the type in which two scalars are compared, or null if there is none. */
+/** Returns the type in which two scalars are compared, or null if there is none. Of two times, it is that of the first. */
 export function commonScalar(left: Value, right: Value): Common | null {
   const [one, other] = [left.type, right.type];
+  if (isZoned(one) || isZoned(other)) return commonTime(one, other);
   if (typeof one !== 'string' || typeof other !== 'string') return null;
   if (one === 'null') return other === 'null' || other === 'interval' ? null : (other as Common);
   if (other === 'null') return one === 'interval' ? null : (one as Common);
@@ -78,6 +89,14 @@ export function commonScalar(left: Value, right: Value): Common | null {
     return isNumber(type) ? 'float' : 'string';
   }
   return null;
+}
+
+/** Returns the type in which a time with a zone and another value are compared: a text or a date is read in that zone. */
+function commonTime(one: Type, other: Type): Common | null {
+  const [time, rest] = isDateTime(one) ? [one, other] : [other, one];
+  if (rest === 'json') return 'string';
+  const fits = isDateTime(rest) || rest === 'date' || rest === 'string' || rest === 'null';
+  return fits ? (time as Common) : null;
 }
 
 const OPERATORS = {

@@ -4,8 +4,8 @@ import { coerce, coerced, postgresType } from './coerce.ts';
 import { align, commonScalar } from './compare.ts';
 import { fault, unsupported } from './errors.ts';
 import type { Place } from './printer.ts';
-import { join, sql } from './sql.ts';
-import { isArray, isTuple, type Type, typeName, type Value } from './types.ts';
+import { digits, join, sql } from './sql.ts';
+import { isArray, isSameType, isTuple, type Type, typeName, type Value } from './types.ts';
 
 /**
  * Prints access to an array element. Indexes start at 1; negative ones count from the end. Yields NULL if there is no
@@ -20,6 +20,7 @@ export function arrayElement(place: Place, object: Value, key: Value, span?: Spa
   return { sql: sql`hq.array_element(${object.sql}, ${index})`, type };
 }
 
+/** Prints an element of a tuple. A computed tuple is a JSON array, whose elements have known types. */
 export function tupleElement(value: Value, index: number, span?: Span): Value {
   const item = value.items?.[index - 1];
   if (item) return item;
@@ -27,8 +28,20 @@ export function tupleElement(value: Value, index: number, span?: Span): Value {
   if (types[index - 1] === undefined || index < 1) {
     throw fault(`${typeName(value.type)} has no element ${index}`, span);
   }
-  throw unsupported('Taking an element out of a computed tuple', span);
+  const type = types[index - 1] as Type;
+  const at = digits(index - 1);
+  if (type === 'json' || isTuple(type)) return { sql: sql`(${value.sql} -> ${at})`, type };
+  if (!isArray(type)) return { sql: sql`(${value.sql} ->> ${at})::${postgresType(type)}`, type };
+  const element = isTuple(type.array) || type.array === 'json' ? sql`v` : sql`(v #>> '{}')`;
+  return {
+    sql: sql`(select coalesce(array_agg(${element}::${postgresType(type.array)} order by n), array[]::${postgresType(type)})
+      from jsonb_array_elements(nullif(${value.sql} -> ${at}, 'null')) with ordinality as e(v, n))`,
+    type,
+  };
 }
+
+const isScalar = (type: Type): type is Exclude<Type, { array: Type } | { tuple: Type[] }> =>
+  !isArray(type) && !isTuple(type);
 
 /** Converts all values to one common type, as the members of an array need it. */
 export function unifyAll(place: Place, values: Value[], span?: Span): { values: Value[]; type: Type } {
@@ -36,16 +49,16 @@ export function unifyAll(place: Place, values: Value[], span?: Span): { values: 
   if (known.length === 0) return { values, type: 'null' };
   let first = known[0] as Value;
   for (const value of known.slice(1)) {
-    if (typeof first.type !== 'string' || typeof value.type !== 'string') {
+    if (!isScalar(first.type) || !isScalar(value.type)) {
       align(place, first, value, span);
       continue;
     }
-    const type = first.type === value.type ? first.type : commonScalar(first, value);
+    const type = isSameType(first.type, value.type) ? first.type : commonScalar(first, value);
     if (!type) throw fault(`${typeName(first.type)} and ${typeName(value.type)} have no common type`, span);
     first = { ...first, type };
   }
   const { type } = first;
-  if (typeof type !== 'string' || type === 'interval' || type === 'null') return { values, type };
+  if (!isScalar(type) || type === 'interval' || type === 'null') return { values, type };
   return { values: values.map((one) => coerce(place, one, type, span)), type };
 }
 

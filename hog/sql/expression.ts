@@ -9,7 +9,7 @@ import { fault, unsupported } from './errors.ts';
 import { printField } from './field.ts';
 import { printCall } from './functions/index.ts';
 import { jsonStep } from './json-path.ts';
-import { constantValue } from './literals.ts';
+import { constantValue, numberValue } from './literals.ts';
 import type { Place } from './printer.ts';
 import { join, type Sql, sql } from './sql.ts';
 import { printMembershipQuery, printScalarQuery } from './subquery.ts';
@@ -58,6 +58,7 @@ function truth(place: Place, value: Value, span?: Span): Sql {
 }
 
 function printNode(place: Place, node: Expr): Value {
+  const { printer } = place;
   switch (node.kind) {
     case 'constant':
       return constantValue(place.printer, node);
@@ -99,8 +100,13 @@ function printNode(place: Place, node: Expr): Value {
       );
     case 'arrayAccess':
       return printAccess(place, node);
-    case 'tupleAccess':
-      return tupleElement(printExpr(place, node.tuple), node.index, node.span);
+    case 'tupleAccess': {
+      const value = printExpr(place, node.tuple);
+      // `properties.list.1` is an element of a list in a document.
+      return value.json || value.type === 'json'
+        ? jsonStep(place, value, numberValue(printer, node.index, false), node.span)
+        : tupleElement(value, node.index, node.span);
+    }
     case 'arraySlice': {
       const value = printExpr(place, node.array);
       if (!isArray(value.type)) throw fault(`A ${typeName(value.type)} has no slices`, node.span);

@@ -36,6 +36,9 @@ export function printField(place: Place, node: Field): Value {
   const definition = scope.cte(name);
   if (definition?.definition.kind === 'column') {
     const value = printExpr({ printer, scope: definition.scope }, definition.definition.expr);
+    if (rest.length > 0 && !isTuple(value.type)) {
+      throw fault(`${quote(name)} is a value of WITH: it has no fields`, span);
+    }
     return into(place, { value, rest }, node);
   }
   if (source) throw fault(`${quote(name)} is a table: name one of its fields`, span);

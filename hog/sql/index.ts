@@ -18,7 +18,7 @@ export { WINDOW_FUNCTIONS } from './functions/windows.ts';
 export { type PrintOptions, QUERY_LIMITS, type QueryLimits } from './printer.ts';
 export { createSchema, type PersonMode, type Schema, type Table } from './schema.ts';
 export { SIZE_LIMITS } from './sizes.ts';
-export type { Type } from './types.ts';
+export { isZoned, type Type } from './types.ts';
 export { WORK_LIMITS } from './work.ts';
 
 export interface Statement {

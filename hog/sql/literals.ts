@@ -44,9 +44,9 @@ const TIME =
 
 /**
  * Prints a literal date as a parameter, so that an index on the column can be used. A date without an offset is in the
- * time zone of the query. A text that is not a date becomes NULL.
+ * given time zone. A text that is not a date becomes NULL.
  */
-export function timestampParameter(printer: Printer, text: string): Sql {
+export function timestampParameter(printer: Printer, text: string, zone: Sql): Sql {
   const match = TIME.exec(text);
   const [, day, time, offset] = match ?? [];
   if (day === undefined || !isCalendarDay(day) || (time !== undefined && !isTime(time))) {
@@ -55,12 +55,12 @@ export function timestampParameter(printer: Printer, text: string): Sql {
   const local = `${day} ${(time ?? '00:00:00').replace(',', '.')}`;
   if (offset !== undefined) {
     const digits = offset.slice(1).replace(':', '').padEnd(4, '0');
-    const zone = /^z$/i.test(offset) ? '+00:00' : `${offset[0]}${digits.slice(0, 2)}:${digits.slice(2)}`;
-    if (Number(zone.slice(1, 3)) > 15 || Number(zone.slice(4)) > 59) return sql`null::timestamptz`;
-    return printer.parameters.add('timestamptz', local + zone);
+    const fromUtc = /^z$/i.test(offset) ? '+00:00' : `${offset[0]}${digits.slice(0, 2)}:${digits.slice(2)}`;
+    if (Number(fromUtc.slice(1, 3)) > 15 || Number(fromUtc.slice(4)) > 59) return sql`null::timestamptz`;
+    return printer.parameters.add('timestamptz', local + fromUtc);
   }
   const parameter = printer.parameters.add('timestamp', local);
-  return sql`(${parameter} at time zone ${printer.timezone})`;
+  return sql`(${parameter} at time zone ${zone})`;
 }
 
 function isCalendarDay(text: string): boolean {

@@ -20,7 +20,10 @@ export function expandStars(place: Place, select: readonly Expr[]): Expr[] {
 function allColumns(place: Place, node: Expr): Expr[] {
   const { sources } = place.scope;
   if (sources.length === 0) throw fault('* needs a table in FROM', node.span);
-  return sources.flatMap((source) => columnsOf(source, sources.length > 1));
+  if (sources.length > 1) {
+    throw fault('* needs the name of a table where there are several, as in t.*', node.span);
+  }
+  return sources.flatMap((source) => columnsOf(source, false));
 }
 
 function columnsOf(source: Source, qualified: boolean): Expr[] {

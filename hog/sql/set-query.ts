@@ -7,7 +7,7 @@ import { orderColumn } from './order.ts';
 import type { Printer } from './printer.ts';
 import { Scope } from './scope.ts';
 import { join, NOTHING, type Sql, sql } from './sql.ts';
-import { isNumber, type Type, typeName } from './types.ts';
+import { isDateTime, isNumber, isSameType, type Type, typeName } from './types.ts';
 
 const OPERATORS: Record<string, Sql> = {
   'UNION ALL': sql`union all`,
@@ -91,7 +91,7 @@ function checkColumns(first: NamedColumn[], next: NamedColumn[], span: SelectSet
 }
 
 function unites(left: Type, right: Type): boolean {
-  if (JSON.stringify(left) === JSON.stringify(right)) return true;
+  if (isSameType(left, right) || (isDateTime(left) && isDateTime(right))) return true;
   if (left === 'null' || right === 'null') return true;
   return isNumber(left) && isNumber(right);
 }

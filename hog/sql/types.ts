@@ -13,7 +13,14 @@ export type ScalarType =
   | 'interval'
   | 'null';
 
-export type Type = ScalarType | { array: Type } | { tuple: Type[] };
+/** The type of times with a zone of their own, which is the name of it. */
+export interface Zoned {
+  datetime: string;
+}
+/** The types of times. Without a zone of its own, a time is in the zone of the query. */
+export type DateTime = 'datetime' | Zoned;
+
+export type Type = ScalarType | Zoned | { array: Type } | { tuple: Type[] };
 
 /** Where in a stored document a value is, so that it can be found again by a function. */
 export interface Stored {
@@ -46,13 +53,17 @@ export interface Value {
 
 export const isArray = (type: Type): type is { array: Type } => typeof type === 'object' && 'array' in type;
 export const isTuple = (type: Type): type is { tuple: Type[] } => typeof type === 'object' && 'tuple' in type;
+export const isZoned = (type: Type): type is Zoned => typeof type === 'object' && 'datetime' in type;
+export const isDateTime = (type: Type): type is DateTime => type === 'datetime' || isZoned(type);
+export const isSameType = (left: Type, right: Type): boolean =>
+  left === right || JSON.stringify(left) === JSON.stringify(right);
 export const isNumber = (type: Type): boolean => type === 'int' || type === 'float';
 
 /** Returns ClickHouse's name of a type, for messages and `toTypeName`. */
 export function typeName(type: Type): string {
   if (isArray(type)) return `Array(${typeName(type.array)})`;
   if (isTuple(type)) return `Tuple(${type.tuple.map(typeName).join(', ')})`;
-  return NAMES[type];
+  return isZoned(type) ? `DateTime64(6, '${type.datetime}')` : NAMES[type];
 }
 
 const NAMES: Record<ScalarType, string> = {

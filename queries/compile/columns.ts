@@ -1,5 +1,5 @@
 // How the values of a statement become JSON. Postgres writes it, so that nobody has to parse large documents again.
-import type { Statement, Type } from '../../hog/sql/index.ts';
+import { isZoned, type Statement, type Type } from '../../hog/sql/index.ts';
 import { type CompiledQuery, MOST_BYTES, type OutputColumn } from '../rules/request.ts';
 
 /**
@@ -12,9 +12,11 @@ export function asJson({
   columns,
 }: Statement): Pick<CompiledQuery, 'text' | 'values' | 'width'> {
   const names = columns.map((_, index) => `f${index + 1}`);
+  const given = [...values];
+  const parameter = (text: string) => `$${given.push(text)}::text`;
   const sizes = names.map((one) => `coalesce(octet_length(${one}::text), 4)`).join(' + ');
   const shown = columns.map(({ type }, index) => {
-    const written = jsonOf(type, names[index] as string);
+    const written = jsonOf(type, names[index] as string, parameter);
     return `case when total <= ${MOST_BYTES} then ${written} end`;
   });
   return {
@@ -22,13 +24,15 @@ export function asJson({
       `select ${shown.join(', ')}, total::bigint from (` +
       `select *, sum(size) over (rows unbounded preceding) as total from (` +
       `select *, ${sizes} as size from (${text}) as x (${names.join(', ')}) offset 0) as sized) as summed`,
-    values,
+    values: given,
     width: columns.length,
   };
 }
 
-/** Prints a value as JSON text. NULL stays NULL. */
-function jsonOf(type: Type, name: string): string {
+/** Prints a value as JSON text. NULL stays NULL. `parameter` adds a value to the statement. */
+function jsonOf(type: Type, name: string, parameter: (text: string) => string): string {
+  if (isZoned(type))
+    return `to_json(${type.datetime === 'UTC' ? time(name) : local(name, parameter(type.datetime))})::text`;
   switch (type) {
     case 'datetime':
       return `to_json(${time(name)})::text`;
@@ -49,11 +53,22 @@ function jsonOf(type: Type, name: string): string {
 }
 
 /** A time as the API writes it: in UTC, without a fraction of zero. */
-const time = (name: string): string => {
-  const written = (format: string) => `to_char(${name} at time zone 'UTC', '${format}')`;
-  const [whole, parts] = [written('YYYY-MM-DD"T"HH24:MI:SS"Z"'), written('YYYY-MM-DD"T"HH24:MI:SS.US"Z"')];
+const time = (name: string): string => clock(name, "'UTC'", `"Z"`);
+
+const clock = (name: string, zone: string, end: string): string => {
+  const written = (format: string) => `to_char(${name} at time zone ${zone}, '${format}')`;
+  const [whole, parts] = [
+    written(`YYYY-MM-DD"T"HH24:MI:SS${end}`),
+    written(`YYYY-MM-DD"T"HH24:MI:SS.US${end}`),
+  ];
   return `case when ${name} = date_trunc('second', ${name}) then ${whole} else ${parts} end`;
 };
+
+/** A time with a zone of its own: what the clock shows there, and how far it is ahead of UTC. */
+const local = (name: string, zone: string): string =>
+  `(${clock(name, zone, '')}) || (select case when ahead < interval '0' then '-' else '+' end || ` +
+  `to_char(greatest(ahead, -ahead), 'HH24:MI') ` +
+  `from (select (${name} at time zone ${zone}) - (${name} at time zone 'UTC') as ahead) as there)`;
 
 /** The type of a column, as clients know it. A document is a text. */
 export const shownType = (type: Type, typeName: string): string => (type === 'json' ? 'String' : typeName);

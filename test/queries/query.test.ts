@@ -125,6 +125,18 @@ describe('a SELECT', () => {
     expect(text.body).toContain('[9007199254740993]');
   });
 
+  test('shows a time with a zone of its own by the clock of that zone', async () => {
+    const { results, types } = await select(
+      `select toTimeZone(toDateTime64('2026-07-01 12:00:00.25', 6), 'Asia/Kolkata') as there,
+         toTimeZone(toDateTime('2026-07-01 12:00:00'), 'America/St_Johns'), toTimeZone(toDateTime('2026-07-01 12:00:00'), 'UTC')
+       from events limit 1`,
+    );
+    expect(types[0]).toEqual(['there', "DateTime64(6, 'Asia/Kolkata')"]);
+    expect(results).toEqual([
+      ['2026-07-01T17:30:00.250000+05:30', '2026-07-01T09:30:00-02:30', '2026-07-01T12:00:00Z'],
+    ]);
+  });
+
   test('without a LIMIT ends after 100 rows, and says that there are more', async () => {
     const numbers = 'select arrayJoin(range(1, 51)) as n, uuid from events';
     const all = await select(`${numbers} order by n, uuid`);

@@ -61,6 +61,9 @@ export const count: Aggregate = {
   min: 0,
   max: MANY,
   print: ({ args, filter, distinct, node }) => {
+    if (args.length > 1 && !node.distinct) {
+      throw fault('count takes at most 1 argument: count(distinct a, b) counts pairs', node.span);
+    }
     const only = node.args[0];
     const star = args.length === 0 || (only?.kind === 'field' && only.chain.join('.') === '*');
     const what = star

@@ -2,10 +2,20 @@
 import { castTo } from '../casts.ts';
 import { coerce, coerced } from '../coerce.ts';
 import { type Sql, sql } from '../sql.ts';
-import { type Type, typeName, type Value } from '../types.ts';
+import { type DateTime, isDateTime, isNumber, type Type, typeName, type Value } from '../types.ts';
 import { shortTime } from '../work.ts';
+import { timeType, zoneOf } from '../zones.ts';
 import { inputFormat } from './formats.ts';
-import { custom, type FunctionSpec, type FunctionTable, literalText, of, within } from './spec.ts';
+import {
+  custom,
+  type FunctionCall,
+  type FunctionSpec,
+  type FunctionTable,
+  literalText,
+  of,
+  within,
+  zoneAt,
+} from './spec.ts';
 
 const orElse = (letters: string, type: Type, convert: (value: Sql) => Sql, fallback: Sql): FunctionSpec =>
   of(letters, type, (value, other) => sql`coalesce(${convert(value as Sql)}, ${other ?? fallback})`);
@@ -13,39 +23,49 @@ const orElse = (letters: string, type: Type, convert: (value: Sql) => Sql, fallb
 const number = (target: 'int' | 'float') =>
   custom(1, 2, ({ place, args, span }) => ({ sql: coerced(place, args[0]!, target, span), type: target }));
 
-const time = custom(1, 3, ({ place, args, span }) => {
-  // The precision of `toDateTime64(x, precision, zone)` is ignored.
-  const zone = args.find((one, index) => index > 0 && typeof one.literal === 'string');
-  const [value] = args as [(typeof args)[0]];
-  if (zone && value.type === 'string') {
-    return { sql: sql`hq.to_datetime(${value.sql}, ${zone.sql})`, type: 'datetime' };
+/** Returns the type of the times that a conversion makes. Precisions, as in `toDateTime64(x, 6, zone)`, are ignored. */
+function zoneOfConversion(call: FunctionCall): DateTime | undefined {
+  const at = call.args.findIndex(({ type }, index) => index > 0 && !isNumber(type));
+  return at === -1 ? undefined : zoneAt(call, at);
+}
+
+const time = custom(1, 3, (call) => {
+  const { place, args, span } = call;
+  const [value] = args as [Value];
+  const zone = zoneOfConversion(call);
+  if (!zone) return { sql: coerced(place, value, 'datetime', span), type: timeType(value) };
+  if (value.type === 'string') {
+    return { sql: sql`hq.to_datetime(${value.sql}, ${zoneOf(place.printer, zone)})`, type: zone };
   }
-  return { sql: coerced(place, value, 'datetime', span), type: 'datetime' };
+  return { sql: coerced(place, value, zone, span), type: zone };
 });
 
-const date = custom(1, 2, ({ place, args, span }) => {
-  const [value, zone] = args;
-  if (zone && value!.type === 'datetime') {
-    return {
-      sql: sql`(${value!.sql} at time zone ${coerced(place, zone, 'string', span)})::date`,
-      type: 'date',
-    };
+const date = custom(1, 2, (call) => {
+  const { place, args, span } = call;
+  const [value] = args as [Value];
+  const zone = zoneAt(call, 1);
+  if (!zone) return { sql: coerced(place, value, 'date', span), type: 'date' };
+  if (value.type === 'string') {
+    return { sql: sql`hq.to_date(${value.sql}, ${zoneOf(place.printer, zone)})`, type: 'date' };
   }
-  return { sql: coerced(place, value!, 'date', span), type: 'date' };
+  return {
+    sql: coerced(place, isDateTime(value.type) ? { ...value, type: zone } : value, 'date', span),
+    type: 'date',
+  };
 });
 
 const toFloat = (value: Sql): Sql => sql`hq.to_float(${value})`;
 const toInt = (value: Sql): Sql => sql`hq.to_int(${value})`;
 
-const text = custom(1, 2, ({ place, args, span }) => {
-  const [value, zone] = args;
-  if (zone && value!.type === 'datetime') {
-    return {
-      sql: sql`hq.datetime_text(${value!.sql}, ${coerced(place, zone, 'string', span)})`,
-      type: 'string',
-    };
-  }
-  return coerce(place, value!, 'string', span);
+const text = custom(1, 2, (call) => {
+  const [value] = call.args as [Value];
+  const zone = zoneAt(call, 1);
+  return coerce(
+    call.place,
+    zone && isDateTime(value.type) ? { ...value, type: zone } : value,
+    'string',
+    call.span,
+  );
 });
 
 const jsonText = custom(1, 1, ({ place, args, span }) => {
@@ -97,13 +117,14 @@ export const CONVERSION: FunctionTable = {
   parseDateTimeBestEffortOrNull: time,
   parseDateTime64BestEffort: time,
   parseDateTime64BestEffortOrNull: time,
-  parseDateTime: custom(2, 3, ({ place, args, span }) => {
+  parseDateTime: custom(2, 3, (call) => {
+    const { place, args, span } = call;
     const format = literalText(args[1], 'The format', span);
-    const zone = args[2] ? coerced(place, args[2], 'string', span) : place.printer.timezone;
+    const type = zoneAt(call, 2) ?? 'datetime';
     const picture = place.printer.parameters.add('text', inputFormat(format, span));
     return {
-      sql: sql`hq.parse_datetime(${shortTime(coerced(place, args[0]!, 'string', span))}, ${picture}, ${zone})`,
-      type: 'datetime',
+      sql: sql`hq.parse_datetime(${shortTime(coerced(place, args[0]!, 'string', span))}, ${picture}, ${zoneOf(place.printer, type)})`,
+      type,
     };
   }),
   toJSONString: jsonText,
@@ -132,6 +153,9 @@ export const CONVERSION: FunctionTable = {
       .map((one) => sql`hashtextextended((${one})::text, 0)`)
       .reduce((left, right) => sql`(${left} # ${right})`),
   ),
-  UUIDv7ToDateTime: of('u', 'datetime', (value) => sql`hq.uuid_time(${value})`),
+  UUIDv7ToDateTime: custom(1, 2, (call) => ({
+    sql: sql`hq.uuid_time(${coerced(call.place, call.args[0]!, 'uuid', call.span)})`,
+    type: zoneAt(call, 1) ?? 'datetime',
+  })),
   toModifiedJulianDay: of('d', 'int', (value) => sql`(${value} - date '1858-11-17')::bigint`),
 };

@@ -1,33 +1,57 @@
-import { coerced } from '../coerce.ts';
-import { fault } from '../errors.ts';
-import type { Place } from '../printer.ts';
-import { digits, type Sql, sql } from '../sql.ts';
-import { type Type, typeName, type Value } from '../types.ts';
+// Functions for dates and times. A time shows the clock of the zone in its type, see zones.ts.
+import { coerce, coerced } from '../coerce.ts';
+import { fault, unsupported } from '../errors.ts';
+import { digits, join, type Sql, sql } from '../sql.ts';
+import { type DateTime, isDateTime, typeName, type Value } from '../types.ts';
 import { shortFormat } from '../work.ts';
+import { timeType, zoneOf } from '../zones.ts';
 import { outputFormat } from './formats.ts';
 import { back, INTERVALS, unitOf, wall } from './intervals.ts';
-import { custom, type FunctionSpec, type FunctionTable, literalText, of } from './spec.ts';
+import {
+  custom,
+  type FunctionCall,
+  type FunctionSpec,
+  type FunctionTable,
+  literalText,
+  of,
+  zoneAt,
+} from './spec.ts';
+
+/** Returns the type of the times that a function makes: in the zone that an argument names, or else in that of its time. */
+const resultAt = (call: FunctionCall, zone: number, time = 0): DateTime =>
+  zoneAt(call, zone) ?? timeType(call.args[time]!);
 
 const part = (make: (clock: Sql) => Sql): FunctionSpec =>
-  custom(1, 2, ({ place, args, span }) => {
-    const zone = args[1] ? coerced(place, args[1], 'string', span) : undefined;
-    return { sql: sql`${make(wall(place, args[0]!, span, zone))}::bigint`, type: 'int' };
-  });
+  custom(1, 2, (call) => ({
+    sql: sql`${make(wall(call.place, call.args[0]!, call.span, resultAt(call, 1)))}::bigint`,
+    type: 'int',
+  }));
 
 const field = (name: Sql) => part((clock) => sql`extract(${name} from ${clock})`);
 const seconds = part((clock) => sql`floor(extract(second from ${clock}))`);
 
-/** Returns the start of a unit of time. It is a date for units of days or longer, as in ClickHouse. */
-const startOf = (unit: Sql, type: 'date' | 'datetime'): FunctionSpec =>
-  custom(1, 2, ({ place, args, span }) => {
-    const zone = args[1] ? coerced(place, args[1], 'string', span) : place.printer.timezone;
-    const start = sql`date_trunc(${unit}, ${wall(place, args[0]!, span, zone)})`;
-    return type === 'date' ? { sql: sql`${start}::date`, type } : { sql: back(place, start, zone), type };
+/** Declares a function that makes a date of a clock. */
+const day = (make: (clock: Sql) => Sql): FunctionSpec =>
+  custom(1, 2, (call) => ({
+    sql: make(wall(call.place, call.args[0]!, call.span, resultAt(call, 1))),
+    type: 'date',
+  }));
+
+/** Declares a function that makes a time of a clock, in the same zone. */
+const moment = (make: (clock: Sql) => Sql): FunctionSpec =>
+  custom(1, 2, (call) => {
+    const type = resultAt(call, 1);
+    return back(call.place, make(wall(call.place, call.args[0]!, call.span, type)), type);
   });
 
-const startOfWeek = custom(1, 3, ({ place, args, span }) => {
+/** Return the start of a unit of time. It is a date for units of days or longer, as in ClickHouse. */
+const startDay = (unit: Sql) => day((clock) => sql`date_trunc(${unit}, ${clock})::date`);
+const startOf = (unit: Sql) => moment((clock) => sql`date_trunc(${unit}, ${clock})`);
+
+const startOfWeek = custom(1, 3, (call) => {
+  const { place, args, span } = call;
   const mode = args[1]?.literal ?? 0;
-  const clock = wall(place, args[0]!, span);
+  const clock = wall(place, args[0]!, span, resultAt(call, 2));
   // In odd modes, weeks begin on Monday; in even modes, on Sunday.
   const monday = typeof mode === 'number' && mode % 2 === 1;
   const start = monday
@@ -36,65 +60,99 @@ const startOfWeek = custom(1, 3, ({ place, args, span }) => {
   return { sql: sql`${start}::date`, type: 'date' };
 });
 
-const every = (interval: Sql): FunctionSpec =>
-  custom(1, 1, ({ place, args, span }) => ({
-    sql: back(place, sql`date_bin(${interval}, ${wall(place, args[0]!, span)}, timestamp '1970-01-01')`),
-    type: 'datetime',
-  }));
+const every = (interval: Sql) =>
+  moment((clock) => sql`date_bin(${interval}, ${clock}, timestamp '1970-01-01')`);
 
-const dateTrunc = custom(2, 3, ({ place, args, span }) => {
+const dateTrunc = custom(2, 3, (call) => {
+  const { place, args, span } = call;
   const unit = unitOf(args[0], span);
-  const zone = args[2] ? coerced(place, args[2], 'string', span) : place.printer.timezone;
-  const start = sql`date_trunc(${unit.trunc}, ${wall(place, args[1]!, span, zone)})`;
-  return unit.days
-    ? { sql: sql`${start}::date`, type: 'date' }
-    : { sql: back(place, start, zone), type: 'datetime' };
+  const type = resultAt(call, 2, 1);
+  const start = sql`date_trunc(${unit.trunc}, ${wall(place, args[1]!, span, type)})`;
+  return unit.days ? { sql: sql`${start}::date`, type: 'date' } : back(place, start, type);
 });
 
 /** Implements toStartOfInterval(time, toIntervalX(n)). Intervals are counted from 1970. */
-const startOfInterval = custom(2, 3, ({ place, args, span }) => {
-  const [value, interval] = args as [Value, Value];
+const startOfInterval = custom(2, 3, (call) => {
+  const { place, args, span } = call;
+  const [value, interval, last] = args as [Value, Value, Value | undefined];
   if (interval.type !== 'interval') throw fault('An interval is needed here', span);
-  return {
-    sql: back(place, sql`hq.start_of_interval(${wall(place, value, span)}, ${interval.sql})`),
-    type: 'datetime',
-  };
+  if (last && (isDateTime(last.type) || last.type === 'date')) {
+    throw unsupported('toStartOfInterval from an origin (date_bin has one)', span);
+  }
+  const type = resultAt(call, 2);
+  return back(place, sql`hq.start_of_interval(${wall(place, value, span, type)}, ${interval.sql})`, type);
 });
 
-const format = custom(2, 3, ({ place, args, span }) => {
+const format = custom(2, 3, (call) => {
+  const { place, args, span } = call;
   const picture = place.printer.parameters.add(
     'text',
     outputFormat(literalText(args[1], 'The format', span), span),
   );
-  const zone = args[2] ? coerced(place, args[2], 'string', span) : place.printer.timezone;
-  return { sql: sql`to_char(${wall(place, args[0]!, span, zone)}, ${picture})`, type: 'string' };
+  return {
+    sql: sql`to_char(${wall(place, args[0]!, span, resultAt(call, 2))}, ${picture})`,
+    type: 'string',
+  };
 });
 
-const unix = custom(1, 2, ({ place, args, span }) => ({
-  sql: sql`floor(extract(epoch from ${coerced(place, args[0]!, 'datetime', span)}))::bigint`,
-  type: 'int',
-}));
+/** Declares a function that measures the time since 1970. A text without an offset is read in the zone, if there is one. */
+const since1970 = (make: (seconds: Sql) => Sql): FunctionSpec =>
+  custom(1, 2, (call) => {
+    const time = coerced(call.place, call.args[0]!, resultAt(call, 1), call.span);
+    return { sql: sql`floor(${make(sql`extract(epoch from ${time})`)})::bigint`, type: 'int' };
+  });
 
-const current = (make: (place: Place) => Sql, type: Type): FunctionSpec =>
-  custom(0, 1, ({ place }) => ({ sql: make(place), type, certain: true }));
+/** Declares a function that makes a time of the seconds since 1970. */
+const from1970 = (make: (number: Sql) => Sql): FunctionSpec =>
+  custom(1, 2, (call) => ({
+    sql: make(coerced(call.place, call.args[0]!, 'float', call.span)),
+    type: zoneAt(call, 1) ?? 'datetime',
+  }));
 
-const today = (days: number) => (place: Place) =>
-  sql`((now() at time zone ${place.printer.timezone})::date - ${digits(days)})`;
+/** Declares the time of the statement. The last argument names a zone. */
+const current = (time: Sql, zone: number): FunctionSpec =>
+  custom(0, zone + 1, (call) => ({ sql: time, type: zoneAt(call, zone) ?? 'datetime', certain: true }));
 
-/** Implements toTimeZone. It returns the same instant: results are always printed in the time zone of the query. */
-const toZone = custom(2, 2, ({ place, args, span }) => {
-  if (args[0]!.type !== 'datetime') throw fault(`A ${typeName(args[0]!.type)} has no time zone`, span);
-  return { sql: coerced(place, args[0]!, 'datetime', span), type: 'datetime' };
+const today = (days: number) =>
+  custom(0, 1, (call) => ({
+    sql: sql`((now() at time zone ${zoneOf(call.place.printer, zoneAt(call, 0) ?? 'datetime')})::date - ${digits(days)})`,
+    type: 'date',
+    certain: true,
+  }));
+
+/** Returns the same instant as a time in another zone. */
+function inZone({ place, span }: FunctionCall, value: Value, zone: DateTime): Value {
+  if (!isDateTime(value.type)) throw fault(`A ${typeName(value.type)} has no time zone`, span);
+  return coerce(place, value, zone, span);
+}
+
+const toZone = custom(2, 2, (call) => inZone(call, call.args[0]!, zoneAt(call, 1)!));
+
+/** Implements timezoneOf. */
+const zoneName = custom(1, 1, ({ place, args, span }) => {
+  const [value] = args as [Value];
+  if (!isDateTime(value.type)) throw fault(`A ${typeName(value.type)} has no time zone`, span);
+  return { sql: zoneOf(place.printer, value.type), type: 'string', certain: true };
+});
+
+/** Implements timezoneOffset: the seconds by which the clock of a time is ahead of UTC. */
+const zoneOffset = custom(1, 1, ({ place, args, span }) => {
+  const [value] = args as [Value];
+  const clocks = [
+    wall(place, value, span),
+    sql`(${coerced(place, value, 'datetime', span)} at time zone 'UTC')`,
+  ];
+  return { sql: sql`extract(epoch from ${clocks[0]!} - ${clocks[1]!})::bigint`, type: 'int' };
 });
 
 const yyyymm = part((clock) => sql`to_char(${clock}, 'YYYYMM')`);
 const numbered = (picture: Sql) => part((clock) => sql`to_char(${clock}, ${picture})`);
 export const DATES: FunctionTable = {
   ...INTERVALS,
-  now: current(() => sql`date_trunc('second', now())`, 'datetime'),
-  now64: current(() => sql`now()`, 'datetime'),
-  today: current(today(0), 'date'),
-  yesterday: current(today(1), 'date'),
+  now: current(sql`date_trunc('second', now())`, 0),
+  now64: current(sql`now()`, 1),
+  today: today(0),
+  yesterday: today(1),
   toYear: field(sql`year`),
   toQuarter: field(sql`quarter`),
   toMonth: field(sql`month`),
@@ -106,29 +164,27 @@ export const DATES: FunctionTable = {
   toSecond: seconds,
   toISOWeek: field(sql`week`),
   toISOYear: field(sql`isoyear`),
-  toWeek: custom(1, 2, ({ place, args, span }) => {
+  toWeek: custom(1, 3, (call) => {
+    const { place, args, span } = call;
     const mode = args[1] ? coerced(place, args[1], 'int', span) : sql`0::bigint`;
-    const moment = wall(place, args[0]!, span);
+    const clock = wall(place, args[0]!, span, resultAt(call, 2));
     // `hq.week` itself does not accept NULL.
-    const known = sql`num_nulls(${moment}, ${mode}) = 0`;
-    return { sql: sql`(case when ${known} then hq.week(${moment}, ${mode}) end)`, type: 'int' };
+    const known = sql`num_nulls(${clock}, ${mode}) = 0`;
+    return { sql: sql`(case when ${known} then hq.week(${clock}, ${mode}) end)`, type: 'int' };
   }),
   toYYYYMM: yyyymm,
   toYYYYMMDD: numbered(sql`'YYYYMMDD'`),
   toYYYYMMDDhhmmss: numbered(sql`'YYYYMMDDHH24MISS'`),
-  toStartOfYear: startOf(sql`'year'`, 'date'),
-  toStartOfQuarter: startOf(sql`'quarter'`, 'date'),
-  toStartOfMonth: startOf(sql`'month'`, 'date'),
-  toStartOfISOYear: custom(1, 1, ({ place, args, span }) => ({
-    sql: sql`hq.start_of_iso_year(${wall(place, args[0]!, span)})`,
-    type: 'date',
-  })),
-  toMonday: startOf(sql`'week'`, 'date'),
+  toStartOfYear: startDay(sql`'year'`),
+  toStartOfQuarter: startDay(sql`'quarter'`),
+  toStartOfMonth: startDay(sql`'month'`),
+  toStartOfISOYear: day((clock) => sql`hq.start_of_iso_year(${clock})`),
+  toMonday: startDay(sql`'week'`),
   toStartOfWeek: startOfWeek,
-  toStartOfDay: startOf(sql`'day'`, 'datetime'),
-  toStartOfHour: startOf(sql`'hour'`, 'datetime'),
-  toStartOfMinute: startOf(sql`'minute'`, 'datetime'),
-  toStartOfSecond: startOf(sql`'second'`, 'datetime'),
+  toStartOfDay: startOf(sql`'day'`),
+  toStartOfHour: startOf(sql`'hour'`),
+  toStartOfMinute: startOf(sql`'minute'`),
+  toStartOfSecond: startOf(sql`'second'`),
   toStartOfFiveMinutes: every(sql`interval '5 minutes'`),
   toStartOfFiveMinute: every(sql`interval '5 minutes'`),
   toStartOfTenMinutes: every(sql`interval '10 minutes'`),
@@ -137,16 +193,11 @@ export const DATES: FunctionTable = {
   date_bin: custom(2, 3, ({ place, args, span }) => {
     const [interval, value, origin] = args as [Value, Value, Value | undefined];
     if (interval.type !== 'interval') throw fault('An interval is needed here', span);
-    const from = origin ? wall(place, origin, span) : sql`timestamp '1970-01-01'`;
-    return {
-      sql: back(place, sql`date_bin(${interval.sql}, ${wall(place, value, span)}, ${from})`),
-      type: 'datetime',
-    };
+    const type = timeType(value);
+    const from = origin ? wall(place, origin, span, type) : sql`timestamp '1970-01-01'`;
+    return back(place, sql`date_bin(${interval.sql}, ${wall(place, value, span)}, ${from})`, type);
   }),
-  toLastDayOfMonth: custom(1, 1, ({ place, args, span }) => ({
-    sql: sql`(date_trunc('month', ${wall(place, args[0]!, span)}) + interval '1 month - 1 day')::date`,
-    type: 'date',
-  })),
+  toLastDayOfMonth: day((clock) => sql`(date_trunc('month', ${clock}) + interval '1 month - 1 day')::date`),
   dateTrunc,
   date_trunc: dateTrunc,
   formatDateTime: format,
@@ -170,30 +221,27 @@ export const DATES: FunctionTable = {
     sql: sql`to_char(${wall(place, args[0]!, span)}, 'FMMonth')`,
     type: 'string',
   })),
-  toUnixTimestamp: unix,
-  toUnixTimestamp64Milli: custom(1, 1, ({ place, args, span }) => ({
-    sql: sql`floor(extract(epoch from ${coerced(place, args[0]!, 'datetime', span)}) * 1000)::bigint`,
-    type: 'int',
-  })),
-  fromUnixTimestamp: of('f', 'datetime', (number) => sql`hq.to_timestamp(floor(${number}))`),
-  fromUnixTimestamp64Milli: of('f', 'datetime', (number) => sql`hq.to_timestamp(${number} / 1000)`),
-  to_timestamp: of('f', 'datetime', (number) => sql`hq.to_timestamp(${number})`),
+  toUnixTimestamp: since1970((time) => time),
+  toUnixTimestamp64Milli: since1970((time) => sql`${time} * 1000`),
+  fromUnixTimestamp: from1970((number) => sql`hq.to_timestamp(floor(${number}))`),
+  fromUnixTimestamp64Milli: from1970((number) => sql`hq.to_timestamp(${number} / 1000)`),
+  to_timestamp: from1970((number) => sql`hq.to_timestamp(${number})`),
   toTimeZone: toZone,
   toTimezone: toZone,
-  timezone: custom(0, 2, ({ place, args, span }) => {
+  timezone: custom(0, 2, (call) => {
+    const { place, args, span } = call;
     if (args.length === 0) return { sql: place.printer.timezone, type: 'string', certain: true };
     if (args.length !== 2) throw fault('timezone takes a zone and a time', span);
-    return { sql: coerced(place, args[1]!, 'datetime', span), type: 'datetime' };
+    return inZone(call, args[1]!, zoneAt(call, 0)!);
   }),
+  timezoneOf: zoneName,
+  timeZoneOf: zoneName,
+  timezoneOffset: zoneOffset,
+  timeZoneOffset: zoneOffset,
   make_date: of('i i i', 'date', (year, month, day) => sql`hq.make_date(${year}, ${month}, ${day})`),
   makeDate: of('i i i', 'date', (year, month, day) => sql`hq.make_date(${year}, ${month}, ${day})`),
-  make_timestamp: custom(6, 6, ({ place, args, span }) => ({
-    sql: back(
-      place,
-      sql`hq.make_timestamp(${args
-        .map((one) => coerced(place, one, 'float', span))
-        .reduce((left, right) => sql`${left}, ${right}`)})`,
-    ),
-    type: 'datetime',
-  })),
+  make_timestamp: custom(6, 6, ({ place, args, span }) => {
+    const parts = join(args.map((one) => coerced(place, one, 'float', span)));
+    return back(place, sql`hq.make_timestamp(${parts})`, 'datetime');
+  }),
 };

@@ -32,6 +32,7 @@ const OUTPUT: Readonly<Record<string, string>> = {
   T: 'HH24:MI:SS',
   u: 'ID',
   V: 'IW',
+  W: 'FMDay',
   y: 'YY',
   Y: 'YYYY',
 };
@@ -40,6 +41,7 @@ const INPUT: Readonly<Record<string, string>> = {
   ...OUTPUT,
   b: 'Mon',
   M: 'Month',
+  W: 'Day',
   e: 'DD',
   c: 'MM',
   k: 'HH24',

@@ -32,7 +32,7 @@ export const UNBOUNDED: ReadonlySet<string> = new Set(
   toDate to_date toDateOrNull toDateTime toDateTime64 toDateTimeUS toDateTimeOrNull parseDateTimeBestEffort
   parseDateTimeBestEffortOrNull parseDateTime64BestEffort parseDateTime64BestEffortOrNull parseDateTime toTypeName
   CAST accurateCastOrNull unhex cityHash64 UUIDv7ToDateTime toModifiedJulianDay match extract extractRegex
-  countMatches countMatchesCaseInsensitive multiMatchAny multiMatchAnyIndex length lengthUTF8 char_length empty
+  countMatches countMatchesCaseInsensitive multiMatchAny multiMatchAnyIndex length lengthUTF8 char_length octet_length empty
   notEmpty lower lowerUTF8 upper upperUTF8 reverse reverseUTF8 concat concatWithSeparator substring substringUTF8
   substr left right initcap initcapUTF8 trim trimBoth btrim trimLeft ltrim trimRight rtrim startsWith
   startsWithUTF8 endsWith endsWithUTF8 position positionUTF8 strpos positionCaseInsensitive
@@ -54,6 +54,7 @@ export const UNBOUNDED: ReadonlySet<string> = new Set(
   toStartOfFiveMinutes toStartOfFiveMinute toStartOfTenMinutes toStartOfFifteenMinutes toStartOfInterval date_bin
   toLastDayOfMonth dateTrunc date_trunc formatDateTime to_char dateName monthName toUnixTimestamp
   toUnixTimestamp64Milli fromUnixTimestamp fromUnixTimestamp64Milli to_timestamp toTimeZone toTimezone timezone
+  timezoneOf timeZoneOf timezoneOffset timeZoneOffset
   make_date makeDate make_timestamp plus minus multiply divide modulo mod intDiv intDivOrZero positiveModulo
   negate abs round roundBankers floor ceil ceiling trunc truncate exp log ln log2 log10 log1p sqrt cbrt pow power
   sign pi e sin cos tan asin acos atan atan2 sinh cosh tanh degrees radians gcd lcm factorial bitAnd bitOr bitXor

@@ -34,9 +34,9 @@ export const FUNCTIONS: FunctionTable = Object.assign({}, ...Object.values(FUNCT
 
 /** Functions whose names are not case-sensitive, as in ClickHouse and SQL. */
 const FOLDED = new Set(
-  'lower upper concat substring replace extract position coalesce ifNull nullIf isNull if not least greatest length reverse now trim ascii round floor ceil abs sqrt exp ln left right cast'.split(
-    ' ',
-  ),
+  `lower upper concat substring replace extract position coalesce ifNull nullIf isNull if not least greatest length
+  reverse now trim ascii round floor ceil trunc abs sqrt exp ln log log2 log10 sin cos tan asin acos atan pow power sign
+  degrees radians factorial left right cast sortableSemver`.split(/\s+/),
 );
 const BY_LOWER_CASE = new Map(
   Object.keys(FUNCTIONS)

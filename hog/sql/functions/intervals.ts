@@ -5,18 +5,21 @@ import { coerced } from '../coerce.ts';
 import { fault, suggestion } from '../errors.ts';
 import type { Place } from '../printer.ts';
 import { type Sql, sql } from '../sql.ts';
-import type { Type, Value } from '../types.ts';
-import { custom, type FunctionSpec, type FunctionTable, literalText } from './spec.ts';
+import type { DateTime, Value } from '../types.ts';
+import { timeType, zoneOf } from '../zones.ts';
+import { custom, type FunctionSpec, type FunctionTable, literalText, zoneAt } from './spec.ts';
 
-/** Converts a time to a wall clock (timestamp without zone) in a time zone. The default is the zone of the query. */
-export function wall(place: Place, value: Value, span?: Span, zone: Sql = place.printer.timezone): Sql {
+/** Converts a time to a wall clock (timestamp without zone). By default it is the clock of the zone of the time. */
+export function wall(place: Place, value: Value, span?: Span, type: DateTime = timeType(value)): Sql {
   if (value.type === 'date') return sql`(${value.sql})::timestamp`;
-  return sql`(${coerced(place, value, 'datetime', span)} at time zone ${zone})`;
+  return sql`(${coerced(place, value, 'datetime', span)} at time zone ${zoneOf(place.printer, type)})`;
 }
 
-/** Converts a wall clock in a time zone to an instant. */
-export const back = (place: Place, clock: Sql, zone: Sql = place.printer.timezone): Sql =>
-  sql`(${clock} at time zone ${zone})`;
+/** Converts what the clock of a zone shows to a time in that zone. */
+export const back = (place: Place, clock: Sql, type: DateTime): Value => ({
+  sql: sql`(${clock} at time zone ${zoneOf(place.printer, type)})`,
+  type,
+});
 
 export const UNITS: ReadonlyMap<string, { interval: Sql; days: boolean; trunc: Sql }> = new Map([
   ['microsecond', { interval: sql`hq.seconds(0.000001 * `, days: false, trunc: sql`'microsecond'` }],
@@ -72,15 +75,20 @@ function shift(unit: string, sign: Sql): FunctionSpec {
     const whole = time.type === 'date' && !known.days;
     return addInterval(
       place,
-      whole ? { sql: coerced(place, time, 'datetime', span), type: 'datetime' } : dated(place, time, span),
+      whole ? timed(place, time, span) : dated(place, time, span),
       intervalOf(place, known, amount, sign, span),
       span,
     );
   });
 }
 
+const timed = (place: Place, value: Value, span?: Span): Value => ({
+  sql: coerced(place, value, 'datetime', span),
+  type: timeType(value),
+});
+
 const dated = (place: Place, value: Value, span?: Span): Value =>
-  value.type === 'date' ? value : { sql: coerced(place, value, 'datetime', span), type: 'datetime' };
+  value.type === 'date' ? value : timed(place, value, span);
 
 /** Implements date_add('day', 3, time) and date_add(time, interval). */
 const addUnits = (sign: Sql): FunctionSpec =>
@@ -98,10 +106,7 @@ const addUnits = (sign: Sql): FunctionSpec =>
     }
     const unit = unitOf(args[0], span);
     const time = dated(place, args[2]!, span);
-    const fine =
-      time.type === 'date' && !unit.days
-        ? { sql: coerced(place, time, 'datetime'), type: 'datetime' as Type }
-        : time;
+    const fine = time.type === 'date' && !unit.days ? timed(place, time) : time;
     return addInterval(place, fine, intervalOf(place, unit, args[1]!, sign, span), span);
   });
 
@@ -112,21 +117,21 @@ const toInterval = (unit: string): FunctionSpec =>
   }));
 
 /** Implements dateDiff. It counts the unit boundaries between two times, not the time that passed. */
-const dateDiff = custom(3, 4, ({ place, args, span }) => {
-  const name = literalText(args[0], 'The unit', span);
-  const unit = unitOf(args[0], span);
-  void name;
-  const zone = args[3] ? coerced(place, args[3], 'string', span) : undefined;
-  const [from, to] = [wall(place, args[1]!, span, zone), wall(place, args[2]!, span, zone)];
-  return { sql: sql`hq.date_diff(${unit.trunc}, ${from}, ${to})`, type: 'int' };
-});
+const dateDiff = between(sql`hq.date_diff`);
 
 /** Implements age. It counts the whole units that passed. */
-const age = custom(3, 4, ({ place, args, span }) => {
-  const unit = unitOf(args[0], span);
-  const [from, to] = [wall(place, args[1]!, span), wall(place, args[2]!, span)];
-  return { sql: sql`hq.age(${unit.trunc}, ${from}, ${to})`, type: 'int' };
-});
+const age = between(sql`hq.age`);
+
+/** Measures from one clock to another. Without a zone as the last argument, each time has its own. */
+function between(name: Sql): FunctionSpec {
+  return custom(3, 4, (call) => {
+    const { place, args, span } = call;
+    const unit = unitOf(args[0], span);
+    const zone = zoneAt(call, 3);
+    const [from, to] = [wall(place, args[1]!, span, zone), wall(place, args[2]!, span, zone)];
+    return { sql: sql`${name}(${unit.trunc}, ${from}, ${to})`, type: 'int' };
+  });
+}
 
 const names = [
   'Microsecond',

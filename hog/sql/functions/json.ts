@@ -51,6 +51,12 @@ const AS: Readonly<Record<string, { type: Type; convert: (found: Sql) => Sql }>>
   float: { type: 'float', convert: (found) => sql`hq.json_float(${found})` },
   bool: { type: 'bool', convert: (found) => sql`hq.json_bool(${found})` },
 };
+/** The types of JSON whose values are taken as pairs of a type. Others are left out, as in ClickHouse. */
+const PAIRS: Readonly<Record<string, Sql>> = {
+  int: sql`'number'`,
+  float: sql`'number'`,
+  bool: sql`'boolean'`,
+};
 const RAW = (found: Sql): Sql => sql`coalesce(hq.compact_json(${found}), '')`;
 
 /** Implements JSONExtract. Its last argument is the type: 'String', 'Nullable(Int64)', 'Array(String)'. */
@@ -93,10 +99,19 @@ export const JSONS: FunctionTable = {
   JSONExtractKeys: list((found) => sql`hq.json_keys(${found})`),
   JSONExtractKeysAndValues: custom(2, MANY, (call) => {
     const name = literalText(call.args.at(-1), 'The type', call.span);
-    if (typeOfName(name, call.span) !== 'string')
-      throw unsupported(`Values of ${name.slice(0, 60)}`, call.span);
+    const target = typeOfName(name, call.span);
     const found = listed(call, at(call, call.args.slice(1, -1)));
-    return { sql: sql`hq.json_pairs(${found})`, type: 'json', built: 1 };
+    if (target === 'string') return { sql: sql`hq.json_pairs(${found})`, type: 'json', built: 1 };
+    const kind = Object.hasOwn(PAIRS, target) ? PAIRS[target] : undefined;
+    if (!kind) throw unsupported(`Values of ${name.slice(0, 60)}`, call.span);
+    const value = AS[target]!.convert(sql`v`);
+    return {
+      sql: sql`(select coalesce(jsonb_agg(jsonb_build_array(k, ${value}) order by n), '[]')
+        from jsonb_each(case when jsonb_typeof(${found}) = 'object' then ${found} end) with ordinality as e(k, v, n)
+        where jsonb_typeof(v) = ${kind})`,
+      type: 'json',
+      built: 1,
+    };
   }),
   JSONExtractKeysAndValuesRaw: list((found) => sql`hq.json_pairs_raw(${found})`, 'json'),
   JSONHas: custom(1, MANY, (call) => ({

@@ -4,7 +4,7 @@ import { coerce, postgresType } from '../coerce.ts';
 import { printCondition, printExpr } from '../dispatch.ts';
 import { fault, unsupported } from '../errors.ts';
 import type { Place } from '../printer.ts';
-import { type Sql, sql } from '../sql.ts';
+import { digits, join, type Sql, sql } from '../sql.ts';
 import { isArray, type Type, typeName, type Value } from '../types.ts';
 import { bounded, type FunctionCall, type FunctionSpec, type FunctionTable, lazy } from './spec.ts';
 
@@ -13,30 +13,43 @@ export function elementOf(value: Value, call: { span?: FunctionCall['span'] }): 
   return value.type.array;
 }
 
-/** Runs `work` with the lambda's parameter bound to the elements of the array. */
+/**
+ * Runs `work` with the lambda's parameters bound to the elements of the arrays. `element` is that of the first array. Where
+ * an array is shorter than another one, its elements are missing.
+ */
 function each<T>(
   place: Place,
   node: Call,
   work: (loop: { from: Sql; order: Sql; element: Sql; type: Type; body: Lambda }) => T,
 ): T {
-  const [lambda, list] = node.args as [Call['args'][0], Call['args'][0]];
-  if (lambda?.kind !== 'lambda' || lambda.params.length !== 1) {
-    throw fault(`${node.name} takes a function of one parameter: ${node.name}(x -> …, array)`, node.span);
+  const [lambda, ...lists] = node.args;
+  if (lambda?.kind !== 'lambda' || lambda.params.length !== lists.length) {
+    throw fault(
+      `${node.name} takes a function, with a parameter for each array: ${node.name}(x -> …, array)`,
+      node.span,
+    );
   }
   if (lambda.body.kind === 'block') throw unsupported('A function with statements', node.span);
-  const array = printExpr(place, list!);
-  const type = elementOf(array, node.span ? { span: node.span } : {});
+  const arrays = lists.map((one) => printExpr(place, one));
+  const types = arrays.map((one) => elementOf(one, node.span ? { span: node.span } : {}));
   const alias = place.printer.name('v');
-  const element = sql`${alias}.x`;
-  const value: Value = { sql: element, type, ...(array.built && { built: array.built }) };
-  place.scope.lambdas.push(new Map([[lambda.params[0] as string, value]]));
+  const names = arrays.map((_, index) => (index === 0 ? sql`x` : sql`x${digits(index)}`));
+  const parameters = arrays.map((array, index): [string, Value] => [
+    lambda.params[index] as string,
+    {
+      sql: sql`${alias}.${names[index]!}`,
+      type: types[index]!,
+      ...(array.built && { built: array.built }),
+    },
+  ]);
+  place.scope.lambdas.push(new Map(parameters));
   try {
     return place.printer.barAggregates('a function of an array', () =>
       work({
-        from: sql`unnest(${array.sql}) with ordinality as ${alias}(x, n)`,
+        from: sql`unnest(${join(arrays.map((one) => one.sql))}) with ordinality as ${alias}(${join(names)}, n)`,
         order: sql`${alias}.n`,
-        element,
-        type,
+        element: sql`${alias}.x`,
+        type: types[0]!,
         body: lambda,
       }),
     );
@@ -45,7 +58,10 @@ function each<T>(
   }
 }
 
-const arrayMap = lazy(2, 2, (place, node) =>
+/** The most arrays that a lambda can go through at once. */
+const ARRAYS = 16;
+
+const arrayMap = lazy(2, 1 + ARRAYS, (place, node) =>
   each(place, node, ({ from, order, body }) => {
     const made = printExpr(place, body.body as Call);
     if (isArray(made.type)) throw unsupported('An array of arrays', node.span);
@@ -65,7 +81,7 @@ const arrayMap = lazy(2, 2, (place, node) =>
 );
 
 const filtered = (make: (loop: { from: Sql; order: Sql; element: Sql; test: Sql; type: Type }) => Value) =>
-  lazy(2, 2, (place, node) =>
+  lazy(2, 1 + ARRAYS, (place, node) =>
     each(place, node, ({ from, order, element, type, body }) =>
       make({ from, order, element, type, test: printCondition(place, body.body as Call, true) }),
     ),
@@ -75,7 +91,7 @@ const bool = (text: Sql): Value => ({ sql: text, type: 'bool', certain: true });
 
 /** Declares an aggregate of the array's elements, or of the lambda's results for them. */
 const reduction = (name: Sql, type: (of: Type) => Type, empty: Sql | null): FunctionSpec =>
-  lazy(1, 2, (place, node) => {
+  lazy(1, 1 + ARRAYS, (place, node) => {
     const finish = (from: Sql, value: Value): Value => {
       const number =
         value.type === 'string' && name.text !== 'min' && name.text !== 'max'
@@ -87,7 +103,7 @@ const reduction = (name: Sql, type: (of: Type) => Type, empty: Sql | null): Func
         result === 'int' ? sql`${made}::bigint` : result === 'float' ? sql`${made}::float8` : made;
       return { sql: empty ? sql`coalesce(${whole}, ${empty})` : whole, type: result };
     };
-    if (node.args.length === 2) {
+    if (node.args.length > 1) {
       return each(place, node, ({ from, body }) => finish(from, printExpr(place, body.body as Call)));
     }
     const array = printExpr(place, node.args[0]!);
@@ -101,7 +117,7 @@ const reduction = (name: Sql, type: (of: Type) => Type, empty: Sql | null): Func
 
 /** Implements arraySort(f?, array). Sorts by the elements, or by the lambda's results for them. */
 const sorted = (direction: Sql): FunctionSpec =>
-  lazy(1, 2, (place, node) => {
+  lazy(1, 1 + ARRAYS, (place, node) => {
     const finish = (from: Sql, order: Sql, element: Sql, type: Type, key: Value): Value => {
       const by = key.type === 'string' ? sql`${key.sql} collate "C"` : key.sql;
       return {
@@ -109,7 +125,7 @@ const sorted = (direction: Sql): FunctionSpec =>
         type: { array: type },
       };
     };
-    if (node.args.length === 2) {
+    if (node.args.length > 1) {
       return each(place, node, ({ from, order, element, type, body }) =>
         finish(from, order, element, type, printExpr(place, body.body as Call)),
       );

@@ -50,7 +50,13 @@ export const MATH: FunctionTable = {
   negate: keeping((value) => sql`(- ${value})`),
   abs: keeping((value) => sql`abs(${value})`),
   round: rounding(sql`round`),
-  roundBankers: of('f', 'float', (value) => sql`round(${value})`),
+  // Halves go to the even neighbour, also behind the point.
+  roundBankers: of('f i?', 'float', (value, places) => {
+    if (!places) return sql`round(${value})`;
+    const scale = sql`hq.power(10, greatest(least(${places}, 18), -18)::float8)`;
+    // `least` ignores NULL.
+    return sql`(case when ${places} is not null then round(${value} * ${scale}) / ${scale} end)`;
+  }),
   floor: rounding(sql`floor`),
   ceil: rounding(sql`ceil`),
   ceiling: rounding(sql`ceil`),

@@ -4,7 +4,8 @@ import { coerced, type Target } from '../coerce.ts';
 import { fault } from '../errors.ts';
 import type { Place } from '../printer.ts';
 import { digits, NOTHING, type Sql, sql } from '../sql.ts';
-import type { Type, Value } from '../types.ts';
+import { type DateTime, isArray, isTuple, type Type, type Value } from '../types.ts';
+import { zoneArgument } from '../zones.ts';
 
 export interface FunctionCall {
   place: Place;
@@ -106,7 +107,7 @@ export function bounded(
   const total =
     value.type === 'string'
       ? sql`hq.total_of_texts(${distinct}${value.sql}, ${most})`
-      : value.type === 'json' || typeof value.type === 'object'
+      : value.type === 'json' || isArray(value.type) || isTuple(value.type)
         ? sql`hq.total_of_documents(${distinct}(${value.sql})::jsonb, ${most})`
         : sql`hq.total_of_values(${distinct}${value.sql}, ${most})`;
   // The total comes first, because Postgres finishes aggregates that sort in the order in which they are printed.
@@ -126,6 +127,10 @@ export const lazy = (min: number, max: number, print: (place: Place, node: Call)
   max,
   lazy: print,
 });
+
+/** Returns the type of times in the zone that an argument of a call names, or undefined if it is left out. */
+export const zoneAt = ({ place, node, args, span }: FunctionCall, index: number): DateTime | undefined =>
+  zoneArgument(place.printer, args[index], node.args[index], span);
 
 export function literalText(value: Value | undefined, what: string, span?: Span): string {
   if (typeof value?.literal !== 'string') throw fault(`${what} must be a text literal`, span);

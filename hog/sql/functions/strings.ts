@@ -1,4 +1,5 @@
-// Functions for text. Lengths are in bytes where ClickHouse counts bytes. Positions are in characters.
+// Functions for text. They count characters and know all letters of Unicode, with and without `UTF8` in their names: a text
+// cannot be cut inside of a character.
 import { coerced } from '../coerce.ts';
 import { fault } from '../errors.ts';
 import { join, NOTHING, type Sql, sql } from '../sql.ts';
@@ -18,16 +19,11 @@ import {
 
 const TEXTS: Type = { array: 'string' };
 
-const length = (utf8: boolean) =>
-  custom(1, 1, ({ place, args, span }) => {
-    const [value] = args as [Value];
-    if (isArray(value.type)) return { sql: sql`cardinality(${value.sql})::bigint`, type: 'int' };
-    const text = coerced(place, value, 'string', span);
-    return {
-      sql: utf8 ? sql`char_length(${text})::bigint` : sql`octet_length(${text})::bigint`,
-      type: 'int',
-    };
-  });
+const length = custom(1, 1, ({ place, args, span }) => {
+  const [value] = args as [Value];
+  if (isArray(value.type)) return { sql: sql`cardinality(${value.sql})::bigint`, type: 'int' };
+  return { sql: sql`char_length(${coerced(place, value, 'string', span)})::bigint`, type: 'int' };
+});
 
 const empty = (negated: boolean) =>
   custom(1, 1, ({ place, args, span }) => {
@@ -141,9 +137,10 @@ const translate = custom(3, 3, (call) => {
 
 export const STRINGS: FunctionTable = {
   ...PATTERNS,
-  length: length(false),
-  lengthUTF8: length(true),
-  char_length: length(true),
+  length,
+  lengthUTF8: length,
+  char_length: length,
+  octet_length: of('s', 'int', (text) => sql`octet_length(${text})::bigint`),
   empty: empty(false),
   notEmpty: empty(true),
   lower,

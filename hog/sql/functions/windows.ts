@@ -4,7 +4,7 @@ import { coerce, coerced } from '../coerce.ts';
 import { fault } from '../errors.ts';
 import type { Place } from '../printer.ts';
 import { type Sql, sql } from '../sql.ts';
-import type { Value } from '../types.ts';
+import { isZoned, type Value } from '../types.ts';
 
 type Make = (place: Place, args: Value[], node: WindowFunction) => Value;
 
@@ -32,7 +32,8 @@ const neighbour =
     if (!fallback || fallback.type === 'null')
       return { sql: sql`${name}(${value.sql}, ${by})`, type: value.type };
     const other =
-      typeof value.type === 'string' && value.type !== 'interval' && value.type !== 'null'
+      isZoned(value.type) ||
+      (typeof value.type === 'string' && value.type !== 'interval' && value.type !== 'null')
         ? coerce(place, fallback, value.type, node.span)
         : fallback;
     return { sql: sql`${name}(${value.sql}, ${by}, ${other.sql})`, type: value.type };

@@ -25,7 +25,9 @@ type Case = [source: string, gives: unknown];
 const read = (name: string): Case[] =>
   JSON.parse(readFileSync(path.join(import.meta.dirname, 'cases', `${name}.json`), 'utf8')) as Case[];
 
-const EXPRESSIONS = ['logic', 'conversion', 'strings', 'urls', 'json', 'dates', 'math', 'arrays', 'more'];
+const EXPRESSIONS = [
+  ...['logic', 'conversion', 'strings', 'urls', 'json', 'dates', 'zones', 'math', 'arrays', 'more'],
+];
 const parser = createParser({ timeoutMs: PATIENCE });
 afterAll(() => parser.close());
 

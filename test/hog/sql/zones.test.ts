@@ -2,7 +2,10 @@
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { createParser } from '../../../hog/parser/index.ts';
 import { createSchema, printStatement, selection } from '../../../hog/sql/index.ts';
+import { isQueryZone } from '../../../hog/sql/zones.ts';
 import { filterExpression, prepareMatcher, readFilters } from '../../../properties/index.ts';
+import { ZONE_ALIASES } from '../../../values/zone-aliases.ts';
+import { zoneOf } from '../../../values/zones.ts';
 import { PATIENCE } from '../../support/eventually.ts';
 import { eventsDatabase } from './database.ts';
 import { PROJECT } from './tables.ts';
@@ -33,6 +36,39 @@ describe('Berlin', () => {
   ])('%s', async (source, expected) => {
     expect(String(await value(source, 'Europe/Berlin'))).toBe(String(expected));
   });
+});
+
+describe('a time with a zone of its own, in a query of Berlin', () => {
+  const TOKYO = "toTimeZone(toDateTime('2026-03-15T23:30:00Z'), 'Asia/Tokyo')";
+  test.each([
+    [`toString(${TOKYO})`, '2026-03-16 08:30:00'],
+    [`toHour(toTimeZone(${TOKYO}, 'Europe/Berlin'))`, '0'],
+    ["timezoneOf(toDateTime('2026-03-15'))", 'Europe/Berlin'],
+    [`${TOKYO} = '2026-03-16 08:30:00'`, 'true'],
+    [`toString(greatest(toDateTime('2026-01-01'), ${TOKYO}))`, '2026-03-16 00:30:00'],
+  ])('%s', async (source, expected) => {
+    expect(String(await value(source, 'Europe/Berlin'))).toBe(expected);
+  });
+});
+
+test('the zone of a project is good in the spelling that the project gave it', async () => {
+  const source = "toHour(toDateTime('2026-07-15T12:00:00Z', 'europe/berlin'))";
+  expect(String(await value(source, 'europe/berlin'))).toBe('14');
+  await expect(value(source, 'UTC')).rejects.toThrow("Unknown time zone 'europe/berlin'");
+});
+
+test('Postgres knows every zone that a query can name, by the same clock', async () => {
+  const names = [...Intl.supportedValuesOf('timeZone'), ...ZONE_ALIASES].filter(isQueryZone);
+  const rows = await database.query({
+    text: `select name, extract(epoch from (timestamp '2026-07-15 12:00' at time zone 'UTC' at time zone name)
+      - timestamp '2026-07-15 12:00') * 1000 from unnest($1::text[]) as name`,
+    values: [names],
+  });
+  const instant = Date.UTC(2026, 6, 15, 12);
+  expect(rows.filter(([name, ahead]) => zoneOf(name as string).offsetAt(instant) !== Number(ahead))).toEqual(
+    [],
+  );
+  expect(rows.length).toBeGreaterThan(400);
 });
 
 test('filters on dates agree between the matcher and SQL in every zone', async () => {

@@ -10,7 +10,7 @@ import { createExportSchedules } from './exports/export-schedules.ts';
 import { createFlagSchedules } from './flags/flag-schedules.ts';
 import { createFunctionSchedules } from './functions/function-schedules.ts';
 import { ensureMaintenance, MAINTENANCE_SCHEDULE } from './maintenance.ts';
-import { registerSearchAttributes } from './search-attributes.ts';
+import { cannotReadNamespace, registerSearchAttributes } from './search-attributes.ts';
 import { stopProject } from './stop-project.ts';
 
 /** The Temporal client of a process. The database is the truth; schedules are derived from it and corrected. */
@@ -107,7 +107,12 @@ export function createSchedules(options: SchedulesOptions, logger: Logger): Sche
     reach,
     within,
     async ensure() {
-      const added = await registerSearchAttributes(connection, options.TEMPORAL_NAMESPACE);
+      const added = await registerSearchAttributes(connection, options.TEMPORAL_NAMESPACE).catch((err) => {
+        if (!cannotReadNamespace(err)) throw err;
+        // Without them Temporal refuses what comes next, and says which.
+        logger.warn({ err }, 'search attributes could not be checked');
+        return [];
+      });
       if (added.length > 0) logger.info({ added }, 'search attributes registered');
       await ensureMaintenance(client, options.SLUICE_TASK_QUEUE);
       reachable = true;

@@ -5,10 +5,15 @@ import { searchAttributes } from '../workflows/names.ts';
 
 const TYPES = { TEXT: 1, KEYWORD: 2, INT: 3, DOUBLE: 4, BOOL: 5, DATETIME: 6, KEYWORD_LIST: 7 } as const;
 
-/** How long a busy Temporal may say that it cannot read the namespace. */
-const PATIENCE = 60_000;
+/** How long a Temporal is asked again that cannot read the namespace. */
+const PATIENCE = 10_000;
 const PAUSE = 500;
-const isBusy = (error: unknown): boolean =>
+
+/**
+ * Whether Temporal cannot read its namespaces. A development server whose database was interrupted may say so for long, while
+ * workflows go on.
+ */
+export const cannotReadNamespace = (error: unknown): boolean =>
   (error as { code?: unknown }).code === status.UNAVAILABLE &&
   /unable to get namespace/i.test((error as Error).message);
 
@@ -19,7 +24,7 @@ export async function registerSearchAttributes(connection: Connection, namespace
     try {
       return await register(connection, namespace);
     } catch (error) {
-      if (!isBusy(error) || performance.now() > end) throw error;
+      if (!cannotReadNamespace(error) || performance.now() > end) throw error;
       await pause(PAUSE);
     }
   }

@@ -23,6 +23,8 @@ export interface TemporalOptions {
   uiPort: number;
   /** Namespaces beyond `default`. */
   namespaces?: string[];
+  /** Search attributes that all namespaces have from the beginning, such as `SluiceKind=Keyword`. */
+  searchAttributes?: string[];
   report?: Report;
   /** Stops a running download or build. */
   signal?: AbortSignal;
@@ -63,6 +65,7 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
         ...['--sqlite-pragma', 'journal_mode=wal', '--sqlite-pragma', 'synchronous=normal'],
         ...['--log-level', 'warn', '--log-format', 'json'],
         ...namespaces.flatMap((name) => ['--namespace', name]),
+        ...(options.searchAttributes ?? []).flatMap((one) => ['--search-attribute', one]),
       ],
       env: environment(),
       logFile,

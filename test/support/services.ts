@@ -13,8 +13,12 @@ import { StackProblem } from '../../stack/problem.ts';
 import { processStart, stopOrphan } from '../../stack/process.ts';
 import { startTemporal, type Temporal } from '../../stack/temporal.ts';
 import { workflowBundle } from '../../worker/workflow-bundle.ts';
+import { searchAttributes } from '../../workflows/names.ts';
 import { DATA_DIRS, namespaceNames, TEMPLATE_DATABASE } from './names.ts';
 import { makeRunDir, takeKilledRuns } from './run-dir.ts';
+
+/** The types of search attributes, as the program of Temporal names them. */
+const TYPES: Record<string, string> = { KEYWORD: 'Keyword', INT: 'Int', DATETIME: 'Datetime' };
 
 const stateDir = makeRunDir();
 const report = (line: string) => void process.stderr.write(`${line}\n`);
@@ -84,7 +88,10 @@ async function start(): Promise<void> {
   const bundled = workflowBundle();
   [postgres, temporal] = await Promise.all([
     startPostgres({ ...common, port: 0, database: 'postgres', settings }),
-    startTemporal({ ...common, port: 0, uiPort: 0, namespaces: namespaceNames() }),
+    startTemporal({
+      ...{ ...common, port: 0, uiPort: 0, namespaces: namespaceNames() },
+      searchAttributes: Object.values(searchAttributes).map(({ name, type }) => `${name}=${TYPES[type]}`),
+    }),
   ]);
   const reader = await createTemplate(postgres.url);
   // The workers of all tests load it.

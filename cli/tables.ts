@@ -1,3 +1,5 @@
+import { csvCell } from '../values/csv.ts';
+
 /** Rows with named columns. */
 export interface Table {
   columns: string[];
@@ -40,9 +42,5 @@ export function tableLines({ columns, results }: Table): string[] {
 
 /** Writes rows as CSV, as RFC 4180 has it, with the names of the columns first. */
 export function csvLines({ columns, results }: Table): string[] {
-  const quoted = (value: unknown): string => {
-    const text = plain(value);
-    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  };
-  return [columns, ...results].map((row) => `${row.map(quoted).join(',')}\r`);
+  return [columns, ...results].map((row) => `${row.map((value) => csvCell(plain(value))).join(',')}\r`);
 }

@@ -180,7 +180,7 @@ export function eventRoutes(app: App, deps: ApiDependencies): void {
   // Some clients ask for a CSV by this name.
   app.get(
     '/api/projects/:project_id/events.csv',
-    { config: { access: { scope: 'query:read' } }, schema: { ...listing, hide: true } },
+    { config: { access: { scope: 'query:read' } }, schema: { ...listing, summary: 'List events as CSV' } },
     (request, reply) => list(request, reply, true),
   );
 

@@ -99,7 +99,7 @@ test('what a run takes is charged: a slow target degrades its function, which is
     'insert into function_states (project_id, function_id, tokens) values ($1, $2, 8001)',
     [world.anna.projectId, slow],
   );
-  await world.capture(Array.from({ length: 6 }, () => ({ event: 'slow' })));
+  await world.capture(Array.from({ length: 40 }, () => ({ event: 'slow' })));
   await world.idle();
   const { state, tokens } = await status(slow);
   expect(state).toBe(2);

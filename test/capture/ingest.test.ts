@@ -5,6 +5,7 @@ import { createPool, type Pool } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
 import { databaseForFile } from '../support/database.ts';
+import { PATIENCE } from '../support/eventually.ts';
 import { capturedEvent } from './support.ts';
 
 let pool: Pool;
@@ -17,7 +18,7 @@ afterAll(async () => {
 const database = databaseForFile();
 beforeAll(() => {
   pool = createPool({ url: database.url, size: 2, name: 'ingest' });
-  ingest = createIngest({ pool });
+  ingest = createIngest({ pool, limits: { patience: PATIENCE } });
 });
 
 /** An event whose row Postgres refuses: what stands for its person is no JSON. */

@@ -7,6 +7,7 @@ import { limitPersonChanges } from '../../capture/parse/event.ts';
 import { personId } from '../../capture/persons/identity.ts';
 import { createPool, type Pool } from '../../db/pool.ts';
 import { databaseForFile } from '../support/database.ts';
+import { PATIENCE } from '../support/eventually.ts';
 import { capturedEvent } from './support.ts';
 
 let pool: Pool;
@@ -18,7 +19,7 @@ afterAll(async () => {
 const database = databaseForFile();
 beforeAll(() => {
   pool = createPool({ url: database.url, size: 2, name: 'ingest' });
-  ingest = createIngest({ pool });
+  ingest = createIngest({ pool, limits: { patience: PATIENCE } });
 });
 
 const BEGIN = Date.UTC(2026, 0, 2, 3);

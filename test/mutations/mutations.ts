@@ -28,8 +28,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'the list of events forgets the project',
     file: 'db/events.ts',
-    from: "const conditions = ['project_id = $1'];",
-    to: "const conditions = ['$1::int > 0'];",
+    from: '[`project_id = ${given(query.projectId)}`]',
+    to: '[`${given(query.projectId)}::int > 0`]',
     test: 'test/api/isolation.test.ts',
     named: 'list of what was captured',
   },

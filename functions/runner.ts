@@ -59,6 +59,13 @@ export class RunnerBusyError extends Error {
 /** A step was ended from outside, because it took too much time or memory. */
 export class RunnerLimitError extends Error {
   override readonly name = 'RunnerLimitError';
+  /** The time that it had. */
+  readonly milliseconds: number;
+
+  constructor(message: string, milliseconds: number) {
+    super(message);
+    this.milliseconds = milliseconds;
+  }
 }
 
 export function createRunner(options: RunnerOptions = {}): Runner {
@@ -111,5 +118,6 @@ function translated({ code, message, failure }: ThreadError, limitMs: number): E
     code === 'timeout'
       ? `The function took longer than ${limitMs / 1000} seconds and was ended.`
       : 'The function took too much memory and was ended.',
+    limitMs,
   );
 }

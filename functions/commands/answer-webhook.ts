@@ -108,14 +108,16 @@ class Run {
     }
     const began = performance.now();
     let step: Step | undefined;
+    let limited = 0;
     try {
       step = await this.#run();
     } catch (error) {
+      if (error instanceof RunnerLimitError) limited = error.milliseconds;
       const isOurs = OURS.some((one) => error instanceof one);
       if (!isOurs && !this.#deadline.aborted) throw error;
       this.#fail(isOurs ? (error as Error).message : TOO_LATE);
     }
-    const cost = costOf(step?.milliseconds ?? 0, []);
+    const cost = costOf(step?.milliseconds ?? limited, []);
     // Workers begin it again from the start, with the same clock and the same random numbers.
     if (step?.status === 'waits') return this.#answered(QUEUED, { cost, isQueued: true });
     for (const line of step?.printed ?? []) this.#log.print(line, this.#instanceId);

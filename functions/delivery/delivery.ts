@@ -220,6 +220,7 @@ export class Delivery {
       }
     } catch (error) {
       if (!(error instanceof RunnerLimitError)) throw error;
+      this.#program += error.milliseconds;
       return this.#fail('failed', `Error executing function on event ${uuid}: ${error.message}`);
     }
     if (step.status === 'failed') {

@@ -1,6 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { charge } from '../../../functions/rows/states.ts';
 import { WATCHER } from '../../../functions/rules/watcher.ts';
+import { createRunner } from '../../../functions/runner.ts';
 import { eventually } from '../../support/eventually.ts';
 import { runtimeForFile } from './world.ts';
 
@@ -99,6 +100,23 @@ describe('a function that takes requests', () => {
       );
       return rows[0]?.tokens < 10_000;
     });
+  });
+
+  test('pays for it also where the program is ended from outside', async () => {
+    const id = await create('while (true) {}');
+    const functionRunner = createRunner({ threads: 1, timeoutMs: 150 });
+    const app = await world.api.rebuild({ functionRunner });
+    const { statusCode } = await app.inject({ method: 'POST', url: `/public/webhooks/${id}`, payload: {} });
+    expect(statusCode).toBe(500);
+    await eventually(async () => {
+      const { rows } = await world.api.pool.query(
+        'select tokens from function_states where function_id = $1',
+        [id],
+      );
+      return rows[0]?.tokens < 10_000;
+    });
+    await app.close();
+    await functionRunner.close();
   });
 
   test('keeps a bounded number of requests for later', async () => {

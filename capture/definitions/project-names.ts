@@ -27,6 +27,8 @@ const byKind = <T>(make: () => T): ByKind<T> => ({
   group_property: make(),
 });
 
+/** Tells the names of one kind apart. */
+const keyWithin = (groupType: string, name: string) => (groupType === '' ? name : `${groupType}\0${name}`);
 const bytesOf = (name: string) => ENTRY_BYTES + 2 * name.length;
 
 /** What this process knows about the names of one project: those that the table has, and those that wait to be written. */
@@ -74,7 +76,7 @@ export class ProjectNames implements NameSink {
   }
 
   #find(kind: DefinitionKind, groupType: string, name: string): Known | undefined {
-    return this.#known[kind].get(groupType === '' ? name : `${groupType}\0${name}`);
+    return this.#known[kind].get(keyWithin(groupType, name));
   }
 
   #offer(known: Known | undefined, { kind, groupType, name, type }: SeenName): boolean {
@@ -107,7 +109,7 @@ export class ProjectNames implements NameSink {
       const { isKept, isFull, isTyped, dueInMs } = answers[index] as Remembered;
       if (isFull) this.#fullUntil[kind] = now + FULL_FOR;
       const map = this.#known[kind];
-      const key = groupType === '' ? name : `${groupType}\0${name}`;
+      const key = keyWithin(groupType, name);
       const before = map.get(key);
       if (isKept) {
         // What the table has dropped since is still here.

@@ -1,15 +1,13 @@
 import { z } from 'zod';
 import { storedBefore } from '../../db/horizon.ts';
-import { nextTurn } from '../../db/loop-turns.ts';
 import type { Pool } from '../../db/pool.ts';
 import type { Asker } from '../../db/turns.ts';
 import { ask, type QueryAnswer, type QueryDependencies } from '../../queries/commands/ask.ts';
 import type { EventConditions } from '../../queries/rules/request.ts';
 import { csvLine, withoutFormula } from '../../values/csv.ts';
-import { PIECE } from '../pieces.ts';
+import { inPieces } from '../pieces.ts';
 import { shownValue } from '../queries/answer.ts';
-import { eventTime } from './event-schema.ts';
-import { isAscending, type ListQuery } from './list-query.ts';
+import { behind, type ListQuery, type NextPage, spanOf } from './list-query.ts';
 
 /** A page of what `select` names. */
 export const columnsPage = z
@@ -24,9 +22,6 @@ export const columnsPage = z
   })
   .meta({ id: 'EventColumns' });
 
-/** What a link to the next page says. */
-export type NextPage = Record<string, string>;
-
 /** Reads a page of expressions over events. */
 export async function readColumns(
   deps: QueryDependencies & { pool: Pool },
@@ -35,18 +30,12 @@ export async function readColumns(
   query: ListQuery,
   { before, limit }: { before: string; limit: number },
 ): Promise<{ answer: QueryAnswer; next: NextPage | null }> {
-  const ascending = isAscending(query);
   const { after, offset = 0 } = query;
-  const [at, uuid] = ascending ? [query.after, query.after_uuid] : [query.before, query.before_uuid];
-  const position = at && uuid ? { timestamp: at, uuid, ascending } : undefined;
+  const { ascending, position, ...bounds } = spanOf(query, before);
   const stored = query.stored_before ?? (await storedBefore(deps.pool));
   const answer = await ask(deps, asker, {
     ...{ kind: 'EventsQuery', ...conditions, select: query.select?.length ? query.select : ['*'] },
-    span: {
-      after: position && ascending ? undefined : after,
-      before: position && !ascending ? undefined : before,
-      ...{ position, storedBefore: stored },
-    },
+    span: { ...bounds, position: position && { ...position, ascending }, storedBefore: stored },
     ...{ orderBy: query.orderBy, limit, offset },
   });
   const { hasMore, place } = answer;
@@ -55,26 +44,21 @@ export async function readColumns(
   // All pages are of the events of the first one, so relative times stay what they were.
   const pinned = { ...(after && { after }), before, stored_before: stored };
   if (!place) return { answer, next: { ...pinned, offset: String(offset + answer.rows.length) } };
-  const [bound, cursor] = ascending ? ['after', 'after_uuid'] : ['before', 'before_uuid'];
-  const [timestamp, id] = [last[place.timestamp], last[place.uuid]].map((json) => JSON.parse(json as string));
-  return { answer, next: { ...pinned, [bound]: eventTime(timestamp), [cursor]: id } };
+  const [timestamp, uuid] = [last[place.timestamp], last[place.uuid]].map((json) =>
+    JSON.parse(json as string),
+  );
+  return { answer, next: { ...pinned, ...behind({ timestamp, uuid }, ascending) } };
 }
 
 /** Rows as CSV, piece by piece. Lists and objects are JSON. */
-export async function* columnsCsv(
+export function columnsCsv(
   { columns, rows }: QueryAnswer,
   { escapesFormulas }: { escapesFormulas: boolean },
 ): AsyncGenerator<string> {
   const shown = escapesFormulas ? withoutFormula : (text: string) => text;
-  let piece = csvLine(columns.map(({ name }) => shown(name)));
-  for (const row of rows) {
-    piece += csvLine(columns.map((column) => shown(cellOf(shownValue(column, row)))));
-    if (piece.length < PIECE) continue;
-    yield piece;
-    piece = '';
-    await nextTurn();
-  }
-  yield piece;
+  return inPieces(csvLine(columns.map(({ name }) => shown(name))), rows, (row) =>
+    csvLine(columns.map((column) => shown(cellOf(shownValue(column, row))))),
+  );
 }
 
 /** The text of a JSON value in a cell. */

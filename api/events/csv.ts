@@ -1,6 +1,6 @@
 import { nextTurn } from '../../db/loop-turns.ts';
 import { csvLine, withoutFormula } from '../../values/csv.ts';
-import { PIECE } from '../pieces.ts';
+import { inPieces, PIECE } from '../pieces.ts';
 
 /** What a CSV may have: letters, and a separator for each cell. */
 export const CSV_BYTES = 32 * 1024 * 1024;
@@ -50,22 +50,16 @@ export async function sheetOf<T>(records: readonly T[], cellsOf: (record: T) => 
 }
 
 /** Writes records as CSV, piece by piece. Without any record there is nothing. */
-export async function* sheetTexts<T>(
+export function sheetTexts<T>(
   { columns, records }: Sheet,
   all: readonly T[],
   cellsOf: (record: T) => Cells,
   { escapesFormulas }: { escapesFormulas: boolean },
 ): AsyncGenerator<string> {
-  if (records === 0) return;
   const shown = escapesFormulas ? withoutFormula : (text: string) => text;
-  let piece = csvLine(columns.map(shown));
-  for (const record of all.slice(0, records)) {
+  const head = records === 0 ? '' : csvLine(columns.map(shown));
+  return inPieces(head, all.slice(0, records), (record) => {
     const cells = cellsOf(record);
-    piece += csvLine(columns.map((name) => shown(cells.get(name) ?? '')));
-    if (piece.length < PIECE) continue;
-    yield piece;
-    piece = '';
-    await nextTurn();
-  }
-  yield piece;
+    return csvLine(columns.map((name) => shown(cells.get(name) ?? '')));
+  });
 }

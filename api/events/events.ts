@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { type EventPosition, type EventRow, findEvent, listEvents } from '../../db/events.ts';
+import { type EventRow, findEvent, listEvents } from '../../db/events.ts';
 import { outlinePersons, type PersonOutline } from '../../db/persons.ts';
 import { NAMING_PROPERTIES } from '../../properties/person-name.ts';
 import { listEventsWhere } from '../../queries/commands/list-events.ts';
@@ -14,20 +14,22 @@ import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { rowTexts } from '../queries/answer.ts';
 import { queryDependencies } from '../queries/query.ts';
-import { columnsCsv, columnsPage, type NextPage, readColumns } from './columns-page.ts';
+import { columnsCsv, columnsPage, readColumns } from './columns-page.ts';
 import { flatten, sheetOf, sheetTexts } from './csv.ts';
-import { eventOf, eventPage, eventRecord, eventText, eventTime, pageTexts } from './event-schema.ts';
+import { eventOf, eventPage, eventRecord, eventText, pageTexts } from './event-schema.ts';
 import {
+  behind,
   DEFAULT_CSV_LIMIT,
   DEFAULT_LIMIT,
   escapeFormulas,
   format,
   includePerson,
-  isAscending,
   isTrue,
   type ListQuery,
   listQuery,
   MAX_LIMIT,
+  type NextPage,
+  spanOf,
 } from './list-query.ts';
 
 /** How far into the future a list without `before` reaches, because the clocks of clients may be ahead. */
@@ -44,12 +46,6 @@ function linkOf({ originalUrl }: FastifyRequest, publicUrl: string, next: NextPa
   for (const name of UNLINKED) parameters.delete(name);
   for (const [name, value] of Object.entries(next)) parameters.set(name, value);
   return `${publicUrl}${pathname}?${parameters}`;
-}
-
-/** What the next page of a list of events begins behind. */
-function behind({ timestamp, uuid }: EventPosition, ascending: boolean): NextPage {
-  const bound = ascending ? 'after' : 'before';
-  return { [bound]: eventTime(timestamp), [`${bound}_uuid`]: uuid };
 }
 
 /** Whether the answer is a CSV. */
@@ -105,7 +101,6 @@ export function eventRoutes(app: App, deps: ApiDependencies): void {
 
   const list = async (request: ListRequest, reply: FastifyReply, isCsv: boolean) => {
     const { query } = request;
-    const ascending = isAscending(query);
     const none = () => (isCsv ? sendCsv(reply, nothing(), null) : reply.send({ next: null, results: [] }));
     const { event, distinct_id: distinctId, person_id: personId } = query;
     // An id that is not a uuid belongs to no person.
@@ -132,15 +127,8 @@ export function eventRoutes(app: App, deps: ApiDependencies): void {
       return sendJson(reply, Readable.from(texts));
     }
 
-    const cursor = ascending ? query.after_uuid : query.before_uuid;
-    const bound = ascending ? query.after : query.before;
-    const position = cursor && bound ? { timestamp: bound, uuid: cursor } : undefined;
-    const wanted = {
-      // After a cursor there may be more events at exactly this time, so the position replaces the bound.
-      after: position && ascending ? undefined : query.after,
-      before: position && !ascending ? undefined : before,
-      ...{ position, ascending, limit, offset: query.offset ?? 0 },
-    };
+    const span = spanOf(query, before);
+    const wanted = { ...span, limit, offset: query.offset ?? 0 };
     const isFiltered = [query.where, query.properties, query.action_id].some((one) => one !== undefined);
     const page = isFiltered
       ? await parameters(listEventsWhere(queries, asker, conditions, wanted))
@@ -154,13 +142,13 @@ export function eventRoutes(app: App, deps: ApiDependencies): void {
         );
     const persons = await personsOf(page.rows, request);
     if (!isCsv) {
-      const next = link(page.next ? behind(page.next, ascending) : null);
+      const next = link(page.next ? behind(page.next, span.ascending) : null);
       return sendJson(reply, Readable.from(pageTexts(page.rows, persons, next)));
     }
     const cellsOf = (row: EventRow) => flatten(eventOf(row, persons.get(row.distinct_id)), '', new Map());
     const sheet = await sheetOf(page.rows, cellsOf);
     const last = sheet.records < page.rows.length ? page.rows[sheet.records - 1] : page.next;
-    const next = link(last ? behind(last, ascending) : null);
+    const next = link(last ? behind(last, span.ascending) : null);
     return sendCsv(reply, sheetTexts(sheet, page.rows, cellsOf, { escapesFormulas }), next);
   };
 

@@ -1,5 +1,7 @@
 import { z } from 'zod';
+import type { EventPosition } from '../../db/events.ts';
 import { eventMoment } from '../moment.ts';
+import { eventTime } from './event-schema.ts';
 
 export const DEFAULT_LIMIT = 100;
 export const DEFAULT_CSV_LIMIT = 3_500;
@@ -33,7 +35,6 @@ export const escapeFormulas = z.enum(['true', 'false', 'True', 'False']).optiona
 });
 
 const ORDERS = ['["-timestamp"]', '["timestamp"]'] as const;
-export const ASCENDING = ORDERS[1];
 
 const given = z.union([z.string(), z.array(z.string())]).optional();
 
@@ -148,4 +149,26 @@ export type ListQuery = z.output<typeof listQuery>;
 
 export const isTrue = (value: string | undefined): boolean => value?.toLowerCase() === 'true';
 /** Whether the order is that of time, oldest first. */
-export const isAscending = ({ orderBy }: ListQuery): boolean => JSON.stringify(orderBy) === ASCENDING;
+const isAscending = ({ orderBy }: ListQuery): boolean => JSON.stringify(orderBy) === ORDERS[1];
+
+/** The part of all events that a page reads, and their order. */
+export function spanOf(query: ListQuery, before: string) {
+  const ascending = isAscending(query);
+  const [bound, uuid] = ascending ? [query.after, query.after_uuid] : [query.before, query.before_uuid];
+  const position: EventPosition | undefined = bound && uuid ? { timestamp: bound, uuid } : undefined;
+  return {
+    ...{ ascending, position },
+    // At exactly the time of a position there may be more events, so it replaces the bound.
+    after: position && ascending ? undefined : query.after,
+    before: position && !ascending ? undefined : before,
+  };
+}
+
+/** What a link to the next page says. */
+export type NextPage = Record<string, string>;
+
+/** The next page of a list by time begins behind this event. */
+export function behind({ timestamp, uuid }: EventPosition, ascending: boolean): NextPage {
+  const bound = ascending ? 'after' : 'before';
+  return { [bound]: eventTime(timestamp), [`${bound}_uuid`]: uuid };
+}

@@ -107,13 +107,10 @@ export async function compileEventSource(
   const grouped = tests.find((one) => hasAggregate(one.expr));
   if (grouped) throw new QueryError(grouped.field, 'An aggregate needs `select`: single events have none.');
   return of('query', async () => {
-    const tree = (where: Expr[]) =>
-      selection({ table: 'events', select: STORED.map((one) => field(one)), where: build.and(where) });
-    const where = [...given, ...tests.map((one) => one.expr)];
-    const { text, values } = await blaming(tests, 'events', job, () =>
-      print(tree(where), job, { rows: null }),
-    );
-    return { text, values, columns: [], width: 0, page: null, place: null, hogql: selectText(tree(where)) };
+    const where = build.and([...given, ...tests.map((one) => one.expr)]);
+    const tree = selection({ table: 'events', select: STORED.map((one) => field(one)), where });
+    const { text, values } = await blaming(tests, 'events', job, () => print(tree, job, { rows: null }));
+    return { text, values, columns: [], width: 0, page: null, place: null, hogql: selectText(tree) };
   });
 }
 

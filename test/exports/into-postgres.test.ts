@@ -168,7 +168,7 @@ describe('what the operator has to mend', () => {
     expect(retried).toMatchObject({ status: 'Completed', records_completed: 40, records_failed: 0 });
     const { schema = 'public', table_name } = settings as { schema?: string; table_name: string };
     expect(await uuidsIn(`${schema}.${table_name}`)).toEqual(uuids);
-    expect(await operator.ask('POST', `${path}verify/`, { run_id: retried.id })).toMatchObject({
+    expect(await operator.verify(path, { run_id: retried.id })).toMatchObject({
       verdict: 'same',
       destination: { rows: 40 },
     });

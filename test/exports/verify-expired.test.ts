@@ -31,8 +31,7 @@ beforeAll(async () => {
   await insertEvents(world.pool, events);
 });
 
-const verdictOf = async (at: string, start: number) =>
-  operator.ask('POST', `${at}verify/`, { start_at: iso(start) });
+const verdictOf = (at: string, start: number) => operator.verify(at, { start_at: iso(start) });
 
 test('events that are past their retention: what was exported of them is still what the run exported', async () => {
   const keeping = await world.startWorker();

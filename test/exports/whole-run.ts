@@ -19,6 +19,8 @@ export interface Operator {
   run(path: string, start: string): Promise<Body>;
   /** Runs it again as a retry of this run, and answers the run of the retry. */
   retry(path: string, run: { id: string }): Promise<Body>;
+  /** Verifies an interval or a run, and asks again until there is a report. */
+  verify(path: string, of: object): Promise<Body>;
   /** The newest run, when it is over. */
   lastRun(path: string, workflowId?: string): Promise<Body>;
 }
@@ -59,6 +61,11 @@ export function operatorForFile(programs: ReturnType<typeof programsForFile>, wo
       });
       return operator.lastRun(path);
     },
+    verify: (path, of) =>
+      eventually(async () => {
+        const report = await operator.ask('POST', `${path}verify/`, of);
+        return report.verdict ? report : undefined;
+      }),
     lastRun: (path, workflowId) =>
       eventually(async () => {
         const { results } = await operator.ask('GET', `${path}runs/`);

@@ -394,6 +394,8 @@ export const apiPools = ({
   reading,
   /** Queries that users write. Each may take a lot of Postgres' memory, so there are few. */
   reader: 4,
+  /** Those of them for which nobody waits. */
+  background: 2,
   /** Transactions that store events. While one waits for the disk, others are written. */
   ingest: 4,
   /** What public requests look up: the projects of their keys, and whom flags are for. */

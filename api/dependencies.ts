@@ -15,6 +15,7 @@ import type { ExportCommandDependencies } from '../exports/commands/dependencies
 import type { FunctionCompiler } from '../functions/compiler.ts';
 import type { Runner } from '../functions/runner.ts';
 import type { ModelCompiler } from '../models/index.ts';
+import type { BackgroundQueries } from '../queries/background/runner.ts';
 import type { QueryCompiler } from '../queries/compiler.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Keyring } from '../secrets/envelope.ts';
@@ -64,6 +65,8 @@ export interface ApiDependencies {
   compiler: ModelCompiler;
   /** Compiles queries. */
   queryCompiler: QueryCompiler;
+  /** Answers queries for which nobody waits. */
+  background: Pick<BackgroundQueries, 'wake' | 'cancel'>;
   /** Compiles the steps of actions. */
   actionCompiler: ActionCompiler;
   /** Checks and compiles functions. */

@@ -20,6 +20,7 @@ import { openGeoip } from '../geoip/geoip.ts';
 import { EXIT_CONFIGURATION, type Role, runProcess } from '../lifecycle.ts';
 import { COMPILER_DEFAULTS, createCompiler } from '../models/index.ts';
 import { PRODUCTS } from '../products.ts';
+import { createBackgroundQueries } from '../queries/background/runner.ts';
 import { createQueryCompiler } from '../queries/compiler.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';
@@ -28,6 +29,8 @@ import { buildApp } from './app.ts';
 import { openCopies } from './copies.ts';
 import { integrationsOf } from './functions/dependencies.ts';
 import { listen } from './listen.ts';
+import { answersInBackground } from './queries/background.ts';
+import { queryDependencies } from './queries/query.ts';
 
 const DRAIN_PAUSE = 25;
 /** Milliseconds that the health checks wait for a database that takes long to prepare. */
@@ -45,9 +48,13 @@ const LIMITS = {
   management: { lock: 5_000, statement: 20_000, transaction: 30_000 },
   reading: COSTLY,
   reader: COSTLY,
+  // Ten minutes for reading each row and for writing them down, and some more.
+  background: { ...COSTLY, statement: 620_000, transaction: 1_260_000 },
   ingest: { lock: 10_000, statement: 60_000, transaction: 120_000 },
   lane: { lock: 2_000, statement: 5_000, transaction: 10_000 },
 } as const;
+/** The pools whose queries make way for those of other pools. */
+const MAKE_WAY = new Set<keyof typeof LIMITS>(['reading', 'reader', 'background']);
 
 await runProcess('api', async ({ config, logger, isDraining, stopping, database, keys }) => {
   const away = Promise.withResolvers<void>();
@@ -64,7 +71,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
       role,
       size: sizes[kind],
       limits: LIMITS[kind],
-      makesWay: LIMITS[kind] === COSTLY,
+      makesWay: MAKE_WAY.has(kind),
       ...(patience === undefined ? {} : { patience }),
     });
   // Each kind of work has connections of its own, so that none waits behind another.
@@ -72,6 +79,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
   const readingPool = connect('reading', 'reading', QUERY_PATIENCE);
   // What is compiled from texts of users runs as a role that sees one project at a time.
   const reader = connect('reader', 'reader', QUERY_PATIENCE, 'reader');
+  const background = connect('background', 'background', undefined, 'reader');
   const lanePool = connect('lane', 'lane', LANE_PATIENCE);
   const ingestPool = connect('ingest', 'ingest');
   const listener = createListener({
@@ -112,6 +120,11 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
   });
   const transform = inSteps(geoip && addPlaces(geoip.place), transformer.transform);
   const largeBodies = createLargeBodies({ geoip: config.SLUICE_GEOIP_DATABASE || undefined });
+  const asking = { pool, reader, queryCompiler, compiling };
+  const backgroundQueries = createBackgroundQueries({
+    ...{ pool, logger, atOnce: sizes.background },
+    answer: answersInBackground(queryDependencies(asking), background),
+  });
   const deps = {
     config,
     products: PRODUCTS,
@@ -129,6 +142,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
     schedules,
     compiler,
     queryCompiler,
+    background: backgroundQueries,
     actionCompiler,
     functionCompiler,
     functionRunner,
@@ -165,6 +179,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
   announcing.then(
     () => {
       prepared = true;
+      backgroundQueries.start();
     },
     (error) => {
       if (stopping.aborted) return;
@@ -184,6 +199,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
       geoip?.close();
       await Promise.all([ingest.close(), transformer.close(), largeBodies.close()]);
       await definitions.close();
+      await backgroundQueries.close();
       await schedules.close();
       await Promise.all(
         [compiler, queryCompiler, actionCompiler, functionCompiler, functionRunner, egress].map((one) =>
@@ -191,7 +207,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
         ),
       );
       await keys.withdraw();
-      const pools = [pool, readingPool, reader, lanePool, ingestPool];
+      const pools = [pool, readingPool, reader, background, lanePool, ingestPool];
       await Promise.all([...pools.map((one) => one.end()), listener.close()]);
     },
   };

@@ -1,11 +1,33 @@
+import type { Pool } from '../db/pool.ts';
 import type { Product } from '../tenancy/product.ts';
+import { expireBackground } from './rows/background.ts';
+import { LOCK_KINDS } from './rows/locks.ts';
 
-/** Describes queries to the rest of Sluice. They store nothing. */
-export const QUERIES: Product<unknown> = {
+const AT_ONCE = 100;
+
+/** Describes queries to the rest of Sluice. */
+export const QUERIES: Product<{ pool: Pool }> = {
   name: 'queries',
   docs: 'docs/queries.md',
-  tables: [],
+  tables: [
+    { name: 'background_query_parts', kind: 'data' },
+    { name: 'background_queries', kind: 'data' },
+  ],
   sealed: [],
   scopes: [],
-  maintenance: [],
+  lockKinds: LOCK_KINDS,
+  maintenance: [
+    {
+      name: 'expireBackgroundQueries',
+      summary: 'queries in the background expired',
+      async run({ pool }, { signal, beat }) {
+        let expired = 0;
+        for (let some = AT_ONCE; some === AT_ONCE && !signal.aborted; expired += some) {
+          beat();
+          some = await expireBackground(pool, AT_ONCE);
+        }
+        return expired;
+      },
+    },
+  ],
 };

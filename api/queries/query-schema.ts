@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { freeForm } from '../fields.ts';
+import { errorBody, freeForm, timestamp } from '../fields.ts';
 
 const MOST_TEXT = 1024 * 1024;
 const MOST_LISTED = 200;
@@ -96,12 +96,17 @@ export const queryBody = z.object({
     .boolean()
     .default(false)
     .meta({ description: 'Whether the answer says how Postgres runs the query.' }),
-  async: z
-    .boolean()
-    .optional()
-    .refine((value) => value !== true, 'Queries are answered at once: leave `async` out.'),
-  client_query_id: z.string().max(400).nullish(),
-  refresh: z.unknown().optional().meta({ description: 'Ignored: every answer is new.' }),
+  async: z.boolean().default(false).meta({
+    description:
+      'Whether the query is answered in the background: the answer is 202, with the id to ask for it.',
+  }),
+  client_query_id: z.string().max(400).nullish().meta({
+    description: 'The id of a query in the background. By default it gets a new one.',
+  }),
+  refresh: z.unknown().optional().meta({
+    description:
+      '`force_async`, `async` and `lazy_async` are the same as `async`. Everything else is ignored: every answer is new.',
+  }),
 });
 
 export const queryAnswer = z
@@ -126,3 +131,27 @@ export const queryAnswer = z
       .meta({ description: 'One list for each row, in the order of `columns`.' }),
   })
   .meta({ id: 'QueryAnswer' });
+
+const moments = { start_time: timestamp, pickup_time: timestamp.nullable(), end_time: timestamp.nullable() };
+
+/** A query in the background, and its answer when it is there. */
+export const queryStatus = z
+  .object({
+    query_status: z.object({
+      id: z.string(),
+      team_id: z.int(),
+      query_async: z.literal(true),
+      complete: z.boolean().meta({ description: 'Whether the query has ended.' }),
+      error: z.boolean(),
+      error_message: z.string().nullable(),
+      ...moments,
+      expiration_time: timestamp.meta({ description: 'Until when the query can be asked for.' }),
+      results: freeForm.nullable().meta({ description: 'The answer, as a query without `async` has it.' }),
+    }),
+  })
+  .meta({ id: 'QueryStatus' });
+
+/** What is wrong with a request, or with the query in the background that it asks for. */
+export const failedQuery = errorBody
+  .extend({ query_status: queryStatus.shape.query_status.optional() })
+  .meta({ id: 'FailedQuery' });

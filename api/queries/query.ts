@@ -1,16 +1,31 @@
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { stepsOf } from '../../actions/reads/steps-of.ts';
-import { firstDistinctIds } from '../../db/persons.ts';
 import { ask, type QueryDependencies } from '../../queries/commands/ask.ts';
+import { beginBackground } from '../../queries/commands/background.ts';
+import type { QueryTime } from '../../queries/reads/rows.ts';
+import { MOST_SECONDS } from '../../queries/rules/request.ts';
+import { refuse } from '../../refusals.ts';
 import { askerOf } from '../asker.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
-import { SHOWN_IN_LIST } from '../people/person-schema.ts';
-import { answerTexts, type DistinctIds, shownPersons } from './answer.ts';
-import { queryAnswer, queryBody } from './query-schema.ts';
+import { answerTexts } from './answer.ts';
+import { backgroundRoutes, shownStatus } from './background.ts';
+import { distinctIdsOf } from './distinct-ids.ts';
+import { queryAnswer, queryBody, queryStatus } from './query-schema.ts';
+
+/** What `refresh` says where clients want an answer later. */
+const LATER = new Set<unknown>(['force_async', 'async', 'lazy_async']);
+/** It is a part of a path. */
+const QUERY_ID = /^[\w.:@-]{1,200}$/;
+const AT_ONCE: QueryTime = {
+  seconds: MOST_SECONDS.atOnce,
+  advice: `Choose a shorter range of time, add conditions, or ask with "async": true, which allows ${MOST_SECONDS.inBackground} seconds.`,
+};
 
 /** What queries need of the API. */
-export const queryDependencies = (deps: ApiDependencies): QueryDependencies => ({
+export const queryDependencies = (
+  deps: Pick<ApiDependencies, 'pool' | 'reader' | 'queryCompiler' | 'compiling'>,
+): QueryDependencies => ({
   pool: deps.pool,
   reader: deps.reader,
   queryCompiler: deps.queryCompiler,
@@ -22,13 +37,6 @@ export const queryDependencies = (deps: ApiDependencies): QueryDependencies => (
 export function queryRoutes(app: App, deps: ApiDependencies): void {
   const commands = queryDependencies(deps);
 
-  async function distinctIdsOf(projectId: number, persons: readonly string[]): Promise<DistinctIds> {
-    const ids = persons.map((one) => JSON.parse(one) as string);
-    const found =
-      ids.length > 0 ? await firstDistinctIds(deps.pool, projectId, ids, SHOWN_IN_LIST) : new Map();
-    return new Map(persons.map((one, index) => [one, found.get(ids[index] as string) ?? []]));
-  }
-
   app.post(
     '/api/projects/:project_id/query/',
     {
@@ -37,18 +45,32 @@ export function queryRoutes(app: App, deps: ApiDependencies): void {
         tags: ['query'],
         summary: 'Query events, persons, groups and sessions',
         description:
-          'Answers a SELECT in HogQL, or a list of events or persons. A query may take 15 seconds, and its result 16 MiB.',
+          'Answers a SELECT in HogQL, or a list of events or persons. A query may take 15 seconds, and its result 16 MiB. With ' +
+          '`async` it is answered in the background, and may take ten minutes: the answer is 202, and the results are at ' +
+          '`/query/{id}/` for an hour.',
         params: z.object({ project_id: z.string() }),
         body: queryBody,
-        response: { 200: queryAnswer },
+        response: { 200: queryAnswer, 202: queryStatus },
       },
     },
     async (request, reply) => {
-      const { query, explain } = request.body;
-      const answer = await ask(commands, askerOf(request, reply), query, { explain });
-      const distinctIds = await distinctIdsOf(request.project.id, shownPersons(answer));
+      const { query, explain, client_query_id: id, refresh } = request.body;
+      const { id: projectId } = request.project;
+      if (request.body.async || LATER.has(refresh)) {
+        if (typeof id === 'string' && !QUERY_ID.test(id)) {
+          throw refuse.invalid(
+            'client_query_id',
+            'An id has 1 to 200 letters, digits, and characters of "_.:@-", if the query is answered in the background.',
+          );
+        }
+        const row = await beginBackground(deps, projectId, { query, explain }, id ?? undefined);
+        return reply.code(202).send({ query_status: { ...shownStatus(row), results: null } });
+      }
+      const answer = await ask(commands, askerOf(request, reply), query, { explain, time: AT_ONCE });
+      const distinctIds = await distinctIdsOf(deps.pool, projectId, answer);
       const texts = Readable.from(answerTexts(answer, query.kind, distinctIds));
       return reply.type('application/json; charset=utf-8').send(texts as never);
     },
   );
+  backgroundRoutes(app, deps);
 }

@@ -4,7 +4,7 @@ import type { Asker, Turns } from '../../db/turns.ts';
 import type { ActionStep } from '../../properties/index.ts';
 import { refuse } from '../../refusals.ts';
 import type { QueryCompiler } from '../compiler.ts';
-import { explainRows, readRows } from '../reads/rows.ts';
+import { explainRows, type QueryTime, readRows } from '../reads/rows.ts';
 import type { CompiledQuery, OutputColumn, QueryJob, QueryRequest } from '../rules/request.ts';
 import { refusing } from './refusing.ts';
 
@@ -40,14 +40,14 @@ export async function ask(
   deps: QueryDependencies,
   asker: Asker,
   request: QueryRequest,
-  { explain = false }: { explain?: boolean } = {},
+  { explain = false, time }: { explain?: boolean; time?: QueryTime } = {},
 ): Promise<QueryAnswer> {
   return refusing(async () => {
     const begin = performance.now();
     const compiled = await compile(deps, asker, request);
     const read = performance.now();
-    const plan = explain ? await explainRows(deps.reader, asker, compiled) : null;
-    const { rows, waited, ran } = await readRows(deps.reader, asker, compiled);
+    const plan = explain ? await explainRows(deps.reader, asker, compiled, time) : null;
+    const { rows, waited, ran } = await readRows(deps.reader, asker, compiled, time);
     const { page, place, columns, hogql } = compiled;
     const hasMore = page === null ? null : rows.length > page.limit;
     if (page && hasMore) rows.length = page.limit;

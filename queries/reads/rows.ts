@@ -2,10 +2,19 @@ import type { Pool, Transaction } from '../../db/pool.ts';
 import { inTurn, isStatementTimeout, readOnly, refusesQuery } from '../../db/reading.ts';
 import { ofProject } from '../../db/roles/project-setting.ts';
 import type { Asker } from '../../db/turns.ts';
-import { type CompiledQuery, MOST_BYTES, QueryError } from '../rules/request.ts';
+import { type CompiledQuery, MOST_BYTES, MOST_SECONDS, QueryError } from '../rules/request.ts';
 
-/** How long Postgres may work for a query. */
-const TIMEOUT_SECONDS = 15;
+/** How long Postgres may work for a query, and what to do about one that takes longer. */
+export interface QueryTime {
+  seconds: number;
+  advice: string;
+}
+
+/** For whoever waits for the answer. */
+const AT_ONCE: QueryTime = {
+  seconds: MOST_SECONDS.atOnce,
+  advice: 'Choose a shorter range of time, or add conditions.',
+};
 /** How many rows come from Postgres at once. */
 const ROWS_AT_ONCE = 500;
 
@@ -23,40 +32,51 @@ type Runnable = Pick<CompiledQuery, 'text' | 'values' | 'width'>;
  * Runs a compiled query as the role that sees the rows of one project only. Throws a QueryError if the query is at fault, or
  * its result is too large.
  */
-export async function readRows(reader: Pool, asker: Asker, query: Runnable): Promise<QueryRows> {
+export async function readRows(
+  reader: Pool,
+  asker: Asker,
+  query: Runnable,
+  time: QueryTime = AT_ONCE,
+): Promise<QueryRows> {
   const asked = performance.now();
   let began = asked;
   const rows = await inTurn(reader, asker, () => {
     began = performance.now();
-    return inTransaction(reader, asker, (client) => fetchAll(client, query));
+    return inTransaction(reader, asker, time, (client) => fetchAll(client, query, time));
   }).catch((error: unknown) => {
-    throw faultOf(error);
+    throw faultOf(error, time);
   });
   return { rows, waited: began - asked, ran: performance.now() - began };
 }
 
 /** Says how Postgres would run a query, without its guesses of costs, which tell about the rows of others. */
-export async function explainRows(reader: Pool, asker: Asker, query: Runnable): Promise<string[]> {
+export async function explainRows(
+  reader: Pool,
+  asker: Asker,
+  query: Runnable,
+  time: QueryTime = AT_ONCE,
+): Promise<string[]> {
   const plan = inTurn(reader, asker, () =>
-    inTransaction(reader, asker, async (client) => {
+    inTransaction(reader, asker, time, async (client) => {
       const { rows } = await client.query(`explain (costs off) ${query.text}`, [...query.values]);
       return rows.map((row) => row['QUERY PLAN'] as string);
     }),
   );
   return plan.catch((error: unknown) => {
-    throw faultOf(error);
+    throw faultOf(error, time);
   });
 }
 
 const inTransaction = <T>(
   reader: Pool,
   { projectId, signal }: Asker,
+  { seconds }: QueryTime,
   work: (client: Transaction) => Promise<T>,
 ): Promise<T> =>
   readOnly(
     reader,
     {
-      timeoutMs: TIMEOUT_SECONDS * 1000,
+      timeoutMs: seconds * 1000,
       // All rows are fetched, so the planner need not hurry with the first ones.
       settings: { cursor_tuple_fraction: '1', ...ofProject(projectId) },
       signal,
@@ -68,10 +88,11 @@ const inTransaction = <T>(
 async function fetchAll(
   client: Transaction,
   { text, values, width }: Runnable,
+  time: QueryTime,
 ): Promise<(string | null)[][]> {
   const found: (string | null)[][] = [];
   // Each fetch is a statement with a time limit of its own. All together have no more time than one.
-  const end = performance.now() + TIMEOUT_SECONDS * 1000;
+  const end = performance.now() + time.seconds * 1000;
   await client.query(`declare answer no scroll cursor for ${text}`, [...values]);
   for (;;) {
     const { rows } = await client.query({ text: `fetch ${ROWS_AT_ONCE} from answer`, rowMode: 'array' });
@@ -80,7 +101,7 @@ async function fetchAll(
       found.push(row.slice(0, width));
     }
     if (rows.length < ROWS_AT_ONCE) return found;
-    if (performance.now() > end) throw tooSlow();
+    if (performance.now() > end) throw tooSlow(time);
   }
 }
 
@@ -89,11 +110,8 @@ const tooLarge = () =>
     'query',
     `The result is larger than ${MOST_BYTES / 1024 / 1024} MiB. Select fewer columns or rows, or export them.`,
   );
-const tooSlow = () =>
-  new QueryError(
-    'query',
-    `The query takes longer than ${TIMEOUT_SECONDS} seconds. Choose a shorter range of time, or add conditions.`,
-  );
+const tooSlow = ({ seconds, advice }: QueryTime) =>
+  new QueryError('query', `The query takes longer than ${seconds} seconds. ${advice}`);
 
 /** Messages of functions of ours, for whoever wrote the query. */
 const OURS = '54000';
@@ -117,9 +135,9 @@ const REASONS: Readonly<Record<string, string>> = {
 const OVER_LIMIT = '53400';
 
 /** Turns an error that the query causes into a QueryError. Returns other errors as they are. */
-export function faultOf(error: unknown): unknown {
+export function faultOf(error: unknown, time = AT_ONCE): unknown {
   const { code, message } = error as { code?: string; message?: string };
-  if (isStatementTimeout(error)) return tooSlow();
+  if (isStatementTimeout(error)) return tooSlow(time);
   if (!refusesQuery(error) && code !== OVER_LIMIT) return error;
   if (code === OURS) return new QueryError('query', message ?? '');
   return new QueryError('query', REASONS[code ?? ''] ?? `The query does not fit the data (${code}).`);

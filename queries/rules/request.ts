@@ -1,5 +1,7 @@
 import type { ActionStep } from '../../properties/index.ts';
 
+/** For how many seconds Postgres may work for a query: while somebody waits for the answer, and while nobody does. */
+export const MOST_SECONDS = { atOnce: 15, inBackground: 600 } as const;
 /** What the values of an answer may take together. */
 export const MOST_BYTES = 16 * 1024 * 1024;
 

@@ -42,7 +42,7 @@ onSmallDisk(`a full disk${whySkipped}`, () => {
       TEMPORAL_ADDRESS: '127.0.0.1:1',
       SLUICE_EGRESS_ALLOW: '127.0.0.1',
       // Results are kept in memory for as long as their invocations are ours.
-      SLUICE_FUNCTION_LEASE_SECONDS: '120',
+      SLUICE_FUNCTION_LEASE_SECONDS: '900',
     };
     const api = await programs.ready(await programs.startApi({ ...settings, SLUICE_LOG_LEVEL: 'fatal' }));
     const worker = programs.start('worker/main.ts', { ...settings, SLUICE_LOG_LEVEL: 'warn' });

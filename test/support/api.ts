@@ -5,6 +5,8 @@ import { type ActionCompiler, createActionCompiler } from '../../actions/compile
 import { buildApp } from '../../api/app.ts';
 import type { ApiDependencies, App } from '../../api/dependencies.ts';
 import { integrationsOf } from '../../api/functions/dependencies.ts';
+import { answersInBackground } from '../../api/queries/background.ts';
+import { queryDependencies } from '../../api/queries/query.ts';
 import { ROUTES, type Routes } from '../../api/routes.ts';
 import { createDefinitions, type Definitions } from '../../capture/definitions/definitions.ts';
 import { createIngest, type Ingest } from '../../capture/ingest.ts';
@@ -22,6 +24,7 @@ import { createRunner, type Runner } from '../../functions/runner.ts';
 import { createTransformer, type Transformer } from '../../functions/transform/transformer.ts';
 import { createCompiler, type ModelCompiler } from '../../models/index.ts';
 import { PRODUCTS } from '../../products.ts';
+import { type BackgroundQueries, createBackgroundQueries } from '../../queries/background/runner.ts';
 import { createQueryCompiler, type QueryCompiler } from '../../queries/compiler.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { type Keyring, parseKeyring } from '../../secrets/envelope.ts';
@@ -62,6 +65,8 @@ export interface TestApi {
   schedules: Schedules;
   compiler: ModelCompiler;
   queryCompiler: QueryCompiler;
+  /** Looks for queries only when one is begun. */
+  background: BackgroundQueries;
   actionCompiler: ActionCompiler;
   functionCompiler: FunctionCompiler;
   functionRunner: Runner;
@@ -149,6 +154,7 @@ export function apiForFile(
   // Hooks run in the order of their definition: the API is closed before its database goes.
   afterAll(async () => {
     await api.app?.close();
+    await api.background?.close();
     await api.ingest?.close();
     await api.definitions?.close();
     await api.transformer?.close();
@@ -229,6 +235,11 @@ export function apiForFile(
       site: api.config.SLUICE_PUBLIC_URL,
     });
     api.largeBodies = createLargeBodies();
+    const compiling = new Turns({ atOnce: 2 });
+    api.background = createBackgroundQueries({
+      ...{ pool: api.pool, logger, atOnce: 2 },
+      answer: answersInBackground(queryDependencies({ ...api, compiling }), api.reader),
+    });
     const dependencies: ApiDependencies = {
       config: api.config,
       products: api.products,
@@ -245,10 +256,11 @@ export function apiForFile(
       schedules: api.schedules,
       compiler: api.compiler,
       queryCompiler: api.queryCompiler,
+      background: api.background,
       actionCompiler: api.actionCompiler,
       functionCompiler: api.functionCompiler,
       functionRunner: api.functionRunner,
-      compiling: new Turns({ atOnce: 2 }),
+      compiling,
       egress: api.egress,
       keyring: api.keyring,
       logger,

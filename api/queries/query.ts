@@ -5,7 +5,6 @@ import { ask, type QueryDependencies } from '../../queries/commands/ask.ts';
 import { beginBackground } from '../../queries/commands/background.ts';
 import type { QueryTime } from '../../queries/reads/rows.ts';
 import { MOST_SECONDS } from '../../queries/rules/request.ts';
-import { refuse } from '../../refusals.ts';
 import { askerOf } from '../asker.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { answerTexts } from './answer.ts';
@@ -15,8 +14,6 @@ import { queryAnswer, queryBody, queryStatus } from './query-schema.ts';
 
 /** What `refresh` says where clients want an answer later. */
 const LATER = new Set<unknown>(['force_async', 'async', 'lazy_async']);
-/** It is a part of a path. */
-const QUERY_ID = /^[\w.:@-]{1,200}$/;
 const AT_ONCE: QueryTime = {
   seconds: MOST_SECONDS.atOnce,
   advice: `Choose a shorter range of time, add conditions, or ask with "async": true, which allows ${MOST_SECONDS.inBackground} seconds.`,
@@ -57,12 +54,6 @@ export function queryRoutes(app: App, deps: ApiDependencies): void {
       const { query, explain, client_query_id: id, refresh } = request.body;
       const { id: projectId } = request.project;
       if (request.body.async || LATER.has(refresh)) {
-        if (typeof id === 'string' && !QUERY_ID.test(id)) {
-          throw refuse.invalid(
-            'client_query_id',
-            'An id has 1 to 200 letters, digits, and characters of "_.:@-", if the query is answered in the background.',
-          );
-        }
         const row = await beginBackground(deps, projectId, { query, explain }, id ?? undefined);
         return reply.code(202).send({ query_status: { ...shownStatus(row), results: null } });
       }

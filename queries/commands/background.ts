@@ -16,6 +16,8 @@ import {
 /** So many queries of a project wait or run. */
 const MOST_OPEN = 20;
 const RETRY_SECONDS = 10;
+/** An id is a part of a path. */
+const ID = /^[\w.:@-]{1,200}$/;
 
 export interface BackgroundDependencies {
   pool: Pool;
@@ -31,6 +33,12 @@ export async function beginBackground(
   request: BackgroundRequest,
   id: string = randomUUID(),
 ): Promise<BackgroundRow> {
+  if (!ID.test(id)) {
+    throw refuse.invalid(
+      'client_query_id',
+      'An id has 1 to 200 letters, digits, and characters of "_.:@-", if the query is answered in the background.',
+    );
+  }
   const row = await transaction(pool, async (client) => {
     await lockBackground(client, projectId);
     const known = await findBackground(client, { projectId, id });
@@ -61,7 +69,7 @@ export async function showBackground(
   projectId: number,
   id: string,
 ): Promise<BackgroundRow> {
-  const row = await findBackground(pool, { projectId, id });
+  const row = ID.test(id) ? await findBackground(pool, { projectId, id }) : undefined;
   if (!row) throw absent();
   return row;
 }
@@ -72,7 +80,7 @@ export async function cancelBackground(
   projectId: number,
   id: string,
 ): Promise<void> {
-  if (!(await deleteBackground(pool, { projectId, id }))) throw absent();
+  if (!ID.test(id) || !(await deleteBackground(pool, { projectId, id }))) throw absent();
   background.cancel(projectId, id);
 }
 

@@ -212,6 +212,7 @@ describe('injection', () => {
         invocation_id: id,
         replay_id: id,
         rollout_id: id,
+        query_id: id,
         key: id,
       };
       for (const one of managed(api.app)) {

@@ -28,6 +28,7 @@ const MISSING: Ids = {
   invocation_id: '01900000-0000-7000-8000-000000000004',
   replay_id: '01900000-0000-7000-8000-000000000005',
   rollout_id: '01900000-0000-7000-8000-000000000006',
+  query_id: '01900000-0000-7000-8000-000000000007',
   key: 'another-flag',
 };
 let anna: Tenant;
@@ -46,6 +47,7 @@ async function stateOfBen(): Promise<string> {
     ['activity_log', 'organization_id = $1', ben.organizationId],
     ['events', 'project_id = $1', ben.projectId],
     ['persons', 'project_id = $1', ben.projectId],
+    ['background_queries', 'project_id = $1', ben.projectId],
     ['person_distinct_ids', 'project_id = $1', ben.projectId],
     ['deleted_distinct_ids', 'project_id = $1', ben.projectId],
     ['groups', 'project_id = $1', ben.projectId],
@@ -131,6 +133,11 @@ beforeAll(async () => {
   await api.pool.query('update persons set changed_at = $2 where project_id = $1', [ben.projectId, times[0]]);
   await insertGroup(api.pool, ben.projectId, { id: idsOf(ben).id, group_type_index: 0, group_key: 'acme' });
   await insertExportOf(api.pool, ben);
+  await api.pool.query(
+    `insert into background_queries (project_id, id, state, finished_at, expires_at)
+     values ($1, $2, 'completed', now(), now() + interval '1 day')`,
+    [ben.projectId, idsOf(ben).query_id],
+  );
   // So that only the run or the backfill of a path is somebody else's.
   await insertExportOf(api.pool, anna);
   for (const tenant of [ben, anna]) {

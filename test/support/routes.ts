@@ -62,6 +62,8 @@ export interface Ids {
   replay_id: string;
   /** A gradual rollout of a flag. */
   rollout_id: string;
+  /** A query in the background. */
+  query_id: string;
   /** The project's public key, where it stands in the path. */
   token?: string;
   /** A picture of a service. */
@@ -90,6 +92,7 @@ export const idsOf = (tenant: Tenant): Ids => ({
   invocation_id: near(tenant.userUuid, '6', '7'),
   replay_id: near(tenant.userUuid, '8', '9'),
   rollout_id: near(tenant.userUuid, 'a', 'b'),
+  query_id: near(tenant.userUuid, 'c', 'd'),
   token: tenant.projectToken,
   file: 'slack.svg',
   name: 'array.js',

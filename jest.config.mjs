@@ -15,7 +15,7 @@ export default {
       },
     ],
   },
-  setupFilesAfterEnv: ['<rootDir>/test/support/retries.ts'],
+  setupFilesAfterEnv: ['<rootDir>/test/support/every-file.ts'],
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
   // Far more than any test takes, also where other programs keep the processors busy.

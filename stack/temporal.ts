@@ -9,9 +9,11 @@ import { freePort, requireFreePort, requireSpace, requireWritable } from './pref
 import { type Report, StackProblem } from './problem.ts';
 import { logTail, type Service, type StopOptions, startService } from './process.ts';
 import { findTemporal } from './temporal/binary.ts';
+import { INTERRUPTED, watchDatabase } from './temporal/database-watch.ts';
 
 const execute = promisify(execFile);
 const START_MILLISECONDS = 60_000;
+const ASK_MILLISECONDS = 10_000;
 
 export interface TemporalOptions {
   /** SLUICE_DATA_DIR; the database is `temporal/temporal.db` in it, the log `logs/temporal.log`. */
@@ -85,6 +87,7 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
     forgetProcess(options.dataDir, 'Temporal');
     throw error;
   }
+  watchDatabase({ service, logFile, report, isInterrupted: () => isInterrupted(program, address) });
   const stop = async (how?: StopOptions) => {
     await service.stop(how);
     forgetProcess(options.dataDir, 'Temporal');
@@ -98,6 +101,15 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
  */
 function environment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TEMPORAL_')));
+}
+
+/** Whether Temporal cannot tell of a namespace, because its database is interrupted. */
+async function isInterrupted(program: string, address: string): Promise<boolean> {
+  const args = ['operator', 'namespace', 'describe', '--namespace', 'default', '--address', address];
+  return execute(program, args, { env: environment(), timeout: ASK_MILLISECONDS }).then(
+    () => false,
+    ({ stdout, stderr }: { stdout?: string; stderr?: string }) => `${stdout}${stderr}`.includes(INTERRUPTED),
+  );
 }
 
 function accepts(port: number): Promise<boolean> {
@@ -124,7 +136,7 @@ interface Waiting {
 async function waitForTemporal(waiting: Waiting): Promise<void> {
   const { service, program, address, namespaces, report, lastWords } = waiting;
   const ask = (...args: string[]) =>
-    execute(program, [...args, '--address', address], { env: environment(), timeout: 10_000 }).then(
+    execute(program, [...args, '--address', address], { env: environment(), timeout: ASK_MILLISECONDS }).then(
       ({ stdout }) => stdout,
       () => undefined,
     );

@@ -6,12 +6,13 @@ import pg from 'pg';
 import { loadConfig } from '../../config.ts';
 import { setUpDatabase } from '../../db/wait.ts';
 import { tryLock } from '../../stack/file-lock.ts';
+import { type Kept, keepRunning } from '../../stack/keeper.ts';
 import { stopLeftover } from '../../stack/leftovers.ts';
 import { clearLeftovers } from '../../stack/postgres/cluster.ts';
 import { type Postgres, startPostgres } from '../../stack/postgres.ts';
 import { StackProblem } from '../../stack/problem.ts';
 import { processStart, stopOrphan } from '../../stack/process.ts';
-import { startTemporal, type Temporal } from '../../stack/temporal.ts';
+import { startTemporal, type Temporal, type TemporalOptions } from '../../stack/temporal.ts';
 import { workflowBundle } from '../../worker/workflow-bundle.ts';
 import { searchAttributes } from '../../workflows/names.ts';
 import { DATA_DIRS, namespaceNames, TEMPLATE_DATABASE } from './names.ts';
@@ -23,7 +24,7 @@ const TYPES: Record<string, string> = { KEYWORD: 'Keyword', INT: 'Int', DATETIME
 const stateDir = makeRunDir();
 const report = (line: string) => void process.stderr.write(`${line}\n`);
 let postgres: Postgres | undefined;
-let temporal: Temporal | undefined;
+let temporal: Kept<Temporal> | undefined;
 const building = new AbortController();
 
 async function stop(): Promise<never> {
@@ -77,6 +78,25 @@ async function createTemplate(adminUrl: string): Promise<string> {
   return `${username}:${password}`;
 }
 
+/** Starts Temporal, and starts it again at the same address when it ends. */
+function keepTemporal(
+  common: Pick<TemporalOptions, 'dataDir' | 'cacheDir' | 'report' | 'signal'>,
+): Promise<Kept<Temporal>> {
+  let port = 0;
+  const options = {
+    ...{ ...common, uiPort: 0, namespaces: namespaceNames() },
+    searchAttributes: Object.values(searchAttributes).map(({ name, type }) => `${name}=${TYPES[type]}`),
+  };
+  const startHere = async () => {
+    const started = await startTemporal({ ...options, port });
+    port = started.port;
+    return started;
+  };
+  const logFile = path.join(stateDir, 'logs', 'temporal.log');
+  const giveUp = ({ message }: Error) => report(message);
+  return keepRunning({ name: 'Temporal', start: startHere, logFile }, { report, giveUp });
+}
+
 async function start(): Promise<void> {
   await clearKilledRuns();
   const cacheDir = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR }).SLUICE_CACHE_DIR;
@@ -88,10 +108,7 @@ async function start(): Promise<void> {
   const bundled = workflowBundle();
   [postgres, temporal] = await Promise.all([
     startPostgres({ ...common, port: 0, database: 'postgres', settings }),
-    startTemporal({
-      ...{ ...common, port: 0, uiPort: 0, namespaces: namespaceNames() },
-      searchAttributes: Object.values(searchAttributes).map(({ name, type }) => `${name}=${TYPES[type]}`),
-    }),
+    keepTemporal(common),
   ]);
   const reader = await createTemplate(postgres.url);
   // The workers of all tests load it.
@@ -100,7 +117,7 @@ async function start(): Promise<void> {
     stateDir,
     postgresUrl: postgres.url,
     reader,
-    temporalAddress: temporal.address,
+    temporalAddress: temporal.current.address,
   });
 }
 

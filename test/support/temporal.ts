@@ -2,6 +2,7 @@ import { closeSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { closableCalls } from '../../schedules/closable-calls.ts';
+import { allocated } from './allocated.ts';
 import { namespaceNames } from './names.ts';
 
 export interface TestNamespace {
@@ -19,7 +20,9 @@ export function allocateNamespace(): TestNamespace {
     try {
       // Creating the file is the claim: of several test processes only one succeeds.
       closeSync(openSync(path.join(stateDir, 'namespaces', namespace), 'wx'));
-      return { address, namespace };
+      const made = { address, namespace };
+      allocated.push(made);
+      return made;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     }
@@ -43,4 +46,19 @@ export async function connectTo(
     return close();
   };
   return new Client({ connection, namespace });
+}
+
+const CLEANING = 20_000;
+
+/** Ends what would start workflows without end, for workers that are gone. Does what it can. */
+export async function removeSchedules(of: TestNamespace): Promise<void> {
+  const client = await connectTo(of).catch(() => undefined);
+  if (!client) return;
+  const remove = async () => {
+    for await (const { scheduleId } of client.schedule.list()) {
+      await client.schedule.getHandle(scheduleId).delete();
+    }
+  };
+  await client.withDeadline(Date.now() + CLEANING, remove).catch(() => undefined);
+  await client.connection.close();
 }

@@ -48,6 +48,7 @@ describe('the maintenance schedule', () => {
           keepPlaces: 0,
           mendBackfills: 0,
           mendReplays: 0,
+          expireBackgroundQueries: 0,
           expireExportHistory: expect.any(Number),
           recompileFunctions: 0,
           cancelWaitingInvocations: 0,

@@ -287,9 +287,9 @@ test.each([
     'The kind of a query is HogQLQuery, EventsQuery or ActorsQuery.',
   ],
   [
-    { query: { kind: 'HogQLQuery', query: 'select 1' }, async: true },
-    'async',
-    'Queries are answered at once: leave `async` out.',
+    { query: { kind: 'HogQLQuery', query: 'select 1' }, async: true, client_query_id: 'a b' },
+    'client_query_id',
+    'An id has 1 to 200 letters, digits, and characters of "_.:@-", if the query is answered in the background.',
   ],
 ])('%j is told what there is', async (body, attr, detail) => {
   const answer = await post(body);

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { charge, degradedFunctions, disabledFunctions, revive } from '../../../functions/rows/states.ts';
 import { costOf, WATCHER } from '../../../functions/rules/watcher.ts';
+import { eventually } from '../../support/eventually.ts';
 import { runtimeForFile, sender } from './world.ts';
 
 const world = runtimeForFile();
@@ -100,10 +101,14 @@ test('what a run takes is charged: a slow target degrades its function, which is
     [world.anna.projectId, slow],
   );
   await world.capture(Array.from({ length: 40 }, () => ({ event: 'slow' })));
-  await world.idle();
-  const { state, tokens } = await status(slow);
-  expect(state).toBe(2);
+  // On a slow machine some runs take longer than they may, and are tried again much later. They are charged, too.
+  const { tokens } = await eventually(async () => {
+    const now = await status(slow);
+    return now.state === 2 && now;
+  });
   expect(tokens).toBeLessThan(8_000);
-  const messages = (await world.logs(slow)).map(({ message }) => message);
-  expect(messages).toContain('The function takes long. Others come first until it is faster.');
+  await eventually(async () => {
+    const messages = (await world.logs(slow)).map(({ message }) => message);
+    return messages.includes('The function takes long. Others come first until it is faster.');
+  });
 });

@@ -8,6 +8,7 @@ import { s3Fields } from '../../destinations/s3/config.ts';
 import { s3Store } from '../../destinations/s3/store.ts';
 import { runTestStep } from '../../destinations/settings.ts';
 import { createEgress } from '../../egress/egress.ts';
+import { PATIENCE } from '../support/eventually.ts';
 import { deliver, failureOf, HASTE } from './harness.ts';
 import { sampleEvents } from './sample.ts';
 
@@ -16,7 +17,11 @@ import { sampleEvents } from './sample.ts';
 let surroundings: Surroundings;
 const stops: (() => unknown)[] = [];
 beforeAll(() => {
-  surroundings = { egress: createEgress({ allow: '127.0.0.1' }), exportRoot: '/nowhere', patience: HASTE };
+  surroundings = {
+    ...{ egress: createEgress({ allow: '127.0.0.1' }), exportRoot: '/nowhere', patience: HASTE },
+    // The floods of this process keep its thread from hearing answers.
+    limits: { answer: PATIENCE, idle: PATIENCE },
+  };
 });
 afterEach(async () => {
   for (const stop of stops.splice(0)) await stop();

@@ -91,9 +91,9 @@ describe('a function that takes requests', () => {
 
   test('pays for the time of its program', async () => {
     const id = await create('for (let i := 0; i < 3000000; i := i + 1) {}\nreturn 1');
-    // On a slow machine its time is over before it ends.
-    expect([200, 500]).toContain((await ask(id))[0]);
     await eventually(async () => {
+      // On a slow machine its time is over before it ends, or no thread is free for it.
+      expect([200, 500]).toContain((await ask(id))[0]);
       const { rows } = await world.api.pool.query(
         'select tokens from function_states where function_id = $1',
         [id],

@@ -56,7 +56,9 @@ export function replayWorldForFile({ delivers = true, worker = true } = {}): Rep
     await matcher?.close();
     await world.client?.connection.close();
   });
-  const runtime = runtimeForFile({ starts: delivers });
+  // On a slow machine a claim must not end while its work goes on: what is begun twice arrives twice.
+  const settings = { SLUICE_FUNCTION_LEASE_SECONDS: '600' };
+  const runtime = runtimeForFile({ starts: delivers, settings });
   const world = runtime as ReplayWorld;
   const base = (id: string, { projectId }: Tenant = world.anna) =>
     `/api/projects/${projectId}/hog_functions/${id}/`;

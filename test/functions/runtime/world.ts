@@ -45,7 +45,13 @@ export interface RuntimeWorld {
 
 const OK: Answer = (_arrival, response) => response.end('{"ok":true}');
 
-export function runtimeForFile({ starts = true }: { starts?: boolean } = {}): RuntimeWorld {
+export function runtimeForFile({
+  starts = true,
+  settings = {},
+}: {
+  starts?: boolean;
+  settings?: Record<string, string>;
+} = {}): RuntimeWorld {
   const runtimes = new Set<FunctionRuntime>();
   let server: Server;
   let port = 0;
@@ -55,8 +61,7 @@ export function runtimeForFile({ starts = true }: { starts?: boolean } = {}): Ru
     server?.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
   });
-  // On a slow machine a claim must not end while its work goes on: what is begun twice arrives twice.
-  const api = apiForFile({ SLUICE_EGRESS_ALLOW: '127.0.0.1', SLUICE_FUNCTION_LEASE_SECONDS: '600' });
+  const api = apiForFile({ SLUICE_EGRESS_ALLOW: '127.0.0.1', ...settings });
   const world: RuntimeWorld = {
     ...{ api, anna: undefined as unknown as Tenant, arrivals: [] },
     answer: (next) => {

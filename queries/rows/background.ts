@@ -121,7 +121,7 @@ export async function claimBackground(pool: Pool, claim: string): Promise<Claime
          claimed_until = clock_timestamp() + $2 * interval '1 millisecond', started_at = coalesce(started_at, clock_timestamp())
        where (project_id, id) = (
          select project_id, id from background_queries
-         where state in ('waiting', 'running') and not (${IS_CLAIMED}) and due_at <= now() and expires_at > now()
+         where state in ('waiting', 'running') and due_at <= now() and expires_at > now()
            and project_id not in (select project_id from background_queries where ${IS_CLAIMED})
          order by created_at, project_id, id limit 1)
        returning project_id, id, request, attempts`,

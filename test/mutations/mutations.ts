@@ -3594,14 +3594,6 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'turn by project',
   },
   {
-    name: 'a query is claimed while somebody answers it',
-    file: 'queries/rows/background.ts',
-    from: 'and not (${IS_CLAIMED}) and due_at',
-    to: 'and due_at',
-    test: 'test/queries/background.test.ts',
-    named: 'process has died',
-  },
-  {
     name: 'the query whose process died is begun without end',
     file: 'queries/background/runner.ts',
     from: 'if (claimed.attempts > MOST_ATTEMPTS) {',

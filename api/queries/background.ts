@@ -5,7 +5,7 @@ import type { Pool } from '../../db/pool.ts';
 import type { AnswerQuery } from '../../queries/background/runner.ts';
 import { ask, type QueryDependencies } from '../../queries/commands/ask.ts';
 import { cancelBackground, showBackground } from '../../queries/commands/background.ts';
-import type { QueryTime } from '../../queries/reads/rows.ts';
+import { AT_ONCE, type QueryTime } from '../../queries/reads/rows.ts';
 import { type BackgroundRow, partsOf } from '../../queries/rows/background.ts';
 import { MOST_SECONDS } from '../../queries/rules/request.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
@@ -14,10 +14,7 @@ import { distinctIdsOf } from './distinct-ids.ts';
 import { failedQuery, queryStatus } from './query-schema.ts';
 
 /** How long Postgres may work for a query for which nobody waits. */
-const IN_BACKGROUND: QueryTime = {
-  seconds: MOST_SECONDS.inBackground,
-  advice: 'Choose a shorter range of time, or add conditions.',
-};
+const IN_BACKGROUND: QueryTime = { ...AT_ONCE, seconds: MOST_SECONDS.inBackground };
 const RETRY_SECONDS = '1';
 
 /** Answers queries in the background as the route of queries answers them at once. */

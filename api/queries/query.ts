@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { stepsOf } from '../../actions/reads/steps-of.ts';
 import { ask, type QueryDependencies } from '../../queries/commands/ask.ts';
 import { beginBackground } from '../../queries/commands/background.ts';
-import type { QueryTime } from '../../queries/reads/rows.ts';
+import { AT_ONCE, type QueryTime } from '../../queries/reads/rows.ts';
 import { MOST_SECONDS } from '../../queries/rules/request.ts';
 import { askerOf } from '../asker.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
@@ -14,8 +14,9 @@ import { queryAnswer, queryBody, queryStatus } from './query-schema.ts';
 
 /** What `refresh` says where clients want an answer later. */
 const LATER = new Set<unknown>(['force_async', 'async', 'lazy_async']);
-const AT_ONCE: QueryTime = {
-  seconds: MOST_SECONDS.atOnce,
+/** Whoever waits for the answer can also ask for it later. */
+const OR_LATER: QueryTime = {
+  ...AT_ONCE,
   advice: `Choose a shorter range of time, add conditions, or ask with "async": true, which allows ${MOST_SECONDS.inBackground} seconds.`,
 };
 
@@ -57,7 +58,7 @@ export function queryRoutes(app: App, deps: ApiDependencies): void {
         const row = await beginBackground(deps, projectId, { query, explain }, id ?? undefined);
         return reply.code(202).send({ query_status: { ...shownStatus(row), results: null } });
       }
-      const answer = await ask(commands, askerOf(request, reply), query, { explain, time: AT_ONCE });
+      const answer = await ask(commands, askerOf(request, reply), query, { explain, time: OR_LATER });
       const distinctIds = await distinctIdsOf(deps.pool, projectId, answer);
       const texts = Readable.from(answerTexts(answer, query.kind, distinctIds));
       return reply.type('application/json; charset=utf-8').send(texts as never);

@@ -11,7 +11,7 @@ export interface QueryTime {
 }
 
 /** For whoever waits for the answer. */
-const AT_ONCE: QueryTime = {
+export const AT_ONCE: QueryTime = {
   seconds: MOST_SECONDS.atOnce,
   advice: 'Choose a shorter range of time, or add conditions.',
 };

@@ -46,7 +46,14 @@ export function watchDatabase({
   let timer: NodeJS.Timeout;
   const next = () => {
     if (isOver) return;
-    timer = setTimeout(() => void look().finally(next), lookEvery).unref();
+    // A log that cannot be read now is read the next time.
+    timer = setTimeout(
+      () =>
+        void look()
+          .catch(() => undefined)
+          .finally(next),
+      lookEvery,
+    ).unref();
   };
   next();
   void service.exited.then(() => {

@@ -73,9 +73,9 @@ const owners = async (url: string) => {
   const rows = await execute(
     url,
     `select distinct pg_get_userbyid(relowner) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where n.nspname in ('public', 'hq')
-     union select pg_get_userbyid(proowner) from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname in ('public', 'hq')
-     union select pg_get_userbyid(nspowner) from pg_namespace where nspname = 'hq'`,
+     where n.nspname in ('public', 'hq', 'sluice_sql')
+     union select pg_get_userbyid(proowner) from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname in ('public', 'hq', 'sluice_sql')
+     union select pg_get_userbyid(nspowner) from pg_namespace where nspname in ('hq', 'sluice_sql')`,
   );
   return rows.map((row) => row.name);
 };

@@ -82,3 +82,43 @@ export async function closedSqlLogins(queryable: Queryable): Promise<string[]> {
 export async function deleteSqlLogin(queryable: Queryable, role: string): Promise<void> {
   await queryable.query('delete from sql_logins where role = $1', [role]);
 }
+
+/** What a session of a login must not do. `memory` is seen by who runs on the same machine. */
+export type SessionFault = 'closed' | 'lock' | 'transaction' | 'memory';
+
+export interface SqlSession {
+  pid: number;
+  role: string;
+  /** The port of the client. Null: it is a process that helps another session. */
+  port: number | null;
+  /** When it began. With `pid`, it names the session. */
+  since: string;
+  fault: SessionFault | null;
+}
+
+/**
+ * Lists the sessions of logins and ends those that have a fault: the login is closed, an advisory lock is held or waited
+ * for, or a transaction is older than so many seconds. The user must inherit the logins.
+ */
+export async function endFaultySessions(queryable: Queryable, mostSeconds: number): Promise<SqlSession[]> {
+  const { rows } = await queryable.query(
+    `select pid, role, port, since, fault, fault is not null and pg_terminate_backend(pid) as ended
+     from (
+       select a.pid, a.usename::text as role, a.client_port as port, a.backend_start::text as since,
+         case when l.closed_at is not null then 'closed'
+           when exists (select from pg_locks k where k.pid = a.pid and k.locktype = 'advisory') then 'lock'
+           when a.xact_start < clock_timestamp() - make_interval(secs => $1) then 'transaction' end as fault
+       from sql_logins l join pg_stat_activity a on a.usename = l.role
+       where l.database = ${THIS_DATABASE} and a.datname = current_database()
+       offset 0) as sessions`,
+    [mostSeconds],
+  );
+  return rows;
+}
+
+export async function endSession(queryable: Queryable, { pid, since }: SqlSession): Promise<void> {
+  await queryable.query(
+    'select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and backend_start = $2',
+    [pid, since],
+  );
+}

@@ -108,6 +108,8 @@ interface Policy {
   secured: boolean;
   policy: string | null;
   roles: string[];
+  /** The roles that were given the right to read the table themselves. Each may be the reader of some process. */
+  readers: string[];
 }
 
 /** The policies that let logins see their project. Refuses where another policy would let them see more. */
@@ -118,7 +120,9 @@ async function missingPolicies(
 ): Promise<string[]> {
   const { rows } = await client.query<Policy>(
     `select format('%I.%I', n.nspname, c.relname) as name, c.relrowsecurity as secured, p.polname as policy,
-       array(select coalesce(r.rolname::text, '${EVERYBODY}') from unnest(p.polroles) as one left join pg_roles r on r.oid = one) as roles
+       array(select coalesce(r.rolname::text, '${EVERYBODY}') from unnest(p.polroles) as one left join pg_roles r on r.oid = one) as roles,
+       array(select distinct r.rolname::text from aclexplode(c.relacl) as given join pg_roles r on r.oid = given.grantee
+         where given.privilege_type = 'SELECT' and r.oid <> c.relowner) as readers
      from pg_class c join pg_namespace n on n.oid = c.relnamespace left join pg_policy p on p.polrelid = c.oid and p.polpermissive
      where format('%I.%I', n.nspname, c.relname) = any($1) order by 1, 3`,
     [tables.map((one) => one.name)],
@@ -127,10 +131,11 @@ async function missingPolicies(
   for (const { name } of tables) {
     const policies = rows.filter((one) => one.name === name);
     if (!policies[0]?.secured) statements.push(`alter table ${name} enable row level security`);
-    for (const { policy, roles } of policies) {
+    for (const { policy, roles, readers } of policies) {
       const isOpen = roles.includes(EVERYBODY) || (policy !== 'of_login' && roles.includes(group));
       if (policy === POLICY && isOpen) {
-        statements.push(`alter policy ${POLICY} on ${name} to ${id(reader)}`);
+        const others = readers.filter((one) => one !== group && one !== reader);
+        statements.push(`alter policy ${POLICY} on ${name} to ${[reader, ...others].map(id).join(', ')}`);
       } else if (policy !== null && policy !== 'of_login' && isOpen) {
         throw new SqlAccessError(
           `The policy ${policy} on ${name} is for everybody, so a login would see what it shows. Drop it, or give it to a role.`,

@@ -1170,7 +1170,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a process that only has the number of a backend loses its priority',
     file: 'db/backend-priority.ts',
-    from: ' || !title.includes(`(${port})`)',
+    from: ' && title.includes(`(${port})`)',
     to: '',
     test: 'test/db/backend-priority.test.ts',
   },

@@ -25,6 +25,7 @@ import { createQueryCompiler } from '../queries/compiler.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';
 import { mergeHook } from '../tenancy/product.ts';
+import { createSqlKeeper } from '../tenancy/sql-keeper.ts';
 import { buildApp } from './app.ts';
 import { openCopies } from './copies.ts';
 import { integrationsOf } from './functions/dependencies.ts';
@@ -176,10 +177,12 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
 
   // Until the database is reachable and up to date, requests are answered with 503.
   const announcing = preparing.then(() => keys.announce(pool));
+  const sqlKeeper = createSqlKeeper({ pool, logger });
   announcing.then(
     () => {
       prepared = true;
       backgroundQueries.start();
+      sqlKeeper.start();
     },
     (error) => {
       if (stopping.aborted) return;
@@ -206,6 +209,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
           one.close(),
         ),
       );
+      await sqlKeeper.close();
       await keys.withdraw();
       const pools = [pool, readingPool, reader, background, lanePool, ingestPool];
       await Promise.all([...pools.map((one) => one.end()), listener.close()]);

@@ -4,6 +4,7 @@ import { BackupError } from '../backup/manifest.ts';
 import { ConfigError } from '../config.ts';
 import { MigrationError } from '../db/migrate.ts';
 import { RoleError } from '../db/roles/roles.ts';
+import { SqlAccessError } from '../db/roles/sql-access.ts';
 import { PRODUCTS } from '../products.ts';
 import { Refusal } from '../refusals.ts';
 import { SecretError } from '../secrets/envelope.ts';
@@ -19,6 +20,7 @@ import { initCommand } from './commands/init.ts';
 import { keyCommands } from './commands/key.ts';
 import { keysCommand } from './commands/keys.ts';
 import { queryCommand } from './commands/query.ts';
+import { sqlAccessCommands } from './commands/sql-access.ts';
 import { userCommands } from './commands/user.ts';
 import { verifyCommand } from './commands/verify.ts';
 import { CommandError, remark, UsageError } from './context.ts';
@@ -39,6 +41,7 @@ export const COMMANDS: readonly Commands[] = [
   functionsCommand,
   flagsCommand,
   queryCommand,
+  sqlAccessCommands,
 ];
 
 const EXPLAINED = [
@@ -50,6 +53,7 @@ const EXPLAINED = [
   Refusal,
   RoleError,
   SecretError,
+  SqlAccessError,
   StackProblem,
 ];
 

@@ -34,22 +34,54 @@ async function lowerGroup(pid: number): Promise<void> {
   }
 }
 
+/** A process of Postgres that serves a client. */
+export interface Backend {
+  /** As Postgres knows it. The number is somebody else's on this machine if Postgres runs elsewhere, in a container too. */
+  pid: number;
+  /** The port of its client, as Postgres knows it. */
+  port: number;
+}
+
+/** Returns whether a process of this machine is that of Postgres. It names the port of its client in its title. */
+async function isHere({ pid, port }: Backend): Promise<boolean> {
+  const title = await readFile(`/proc/${pid}/cmdline`, 'utf8');
+  return title.startsWith('postgres:') && title.includes(`(${port})`);
+}
+
 /**
- * Lowers the priority of the Postgres process at the other end, if it runs on this machine, so that expensive queries
- * take the processors from requests as little as possible. Linux only, and only where this process may do it.
+ * Lowers the priority of a process of Postgres, if it runs on this machine, so that expensive queries take the processors
+ * from requests as little as possible. Linux only, and only where this process may do it.
  */
+export async function makeWay(backend: Backend): Promise<void> {
+  if (process.platform !== 'linux') return;
+  try {
+    if (!(await isHere(backend))) return;
+    os.setPriority(backend.pid, NICE);
+    await lowerGroup(backend.pid);
+  } catch {
+    // There is no such process here, it belongs to another user, or this Linux has no groups.
+  }
+}
+
+/** Lowers the priority of the process at the other end of a connection. */
 export async function lowerPriority(client: ClientBase): Promise<void> {
   const { processID: pid, connection } = client as unknown as Connected;
   const port = connection.stream.localPort;
-  if (process.platform !== 'linux' || port === undefined) return;
+  if (port !== undefined) await makeWay({ pid, port });
+}
+
+/**
+ * Returns how many bytes of memory a process of Postgres has for itself, without what all of them share. Undefined where
+ * this cannot be known.
+ */
+export async function memoryOf(backend: Backend): Promise<number | undefined> {
+  if (process.platform !== 'linux') return undefined;
   try {
-    // Postgres may run elsewhere, in a container too, and then the number belongs to somebody else. It names the port
-    // of its client in the title of the process.
-    const title = await readFile(`/proc/${pid}/cmdline`, 'utf8');
-    if (!title.startsWith('postgres:') || !title.includes(`(${port})`)) return;
-    os.setPriority(pid, NICE);
-    await lowerGroup(pid);
+    if (!(await isHere(backend))) return undefined;
+    const status = await readFile(`/proc/${backend.pid}/status`, 'utf8');
+    const kilobytes = /^RssAnon:\s+(\d+) kB$/m.exec(status)?.[1];
+    return kilobytes === undefined ? undefined : Number(kilobytes) * 1024;
   } catch {
-    // There is no such process here, it belongs to another user, or this Linux has no groups.
+    return undefined;
   }
 }

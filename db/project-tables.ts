@@ -27,6 +27,8 @@ export const CORE_TABLES: readonly ProjectTable[] = [
   { name: 'ingestion_warnings', kind: 'data' },
   { name: 'definitions', kind: 'data' },
   { name: 'project_deletions', kind: 'history' },
+  // A login stays with the project whose rows it sees. Its row goes with its role.
+  { name: 'sql_logins', kind: 'history' },
   { name: 'wizard_sessions', kind: 'configuration' },
 ];
 

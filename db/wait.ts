@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { migrate, requireCurrent } from './migrate.ts';
 import { isDatabaseUnavailable } from './pool.ts';
 import type { GivenAddresses } from './roles/address.ts';
+import { keepSqlAccess } from './roles/keep-sql-access.ts';
 import { type DatabaseRoles, ensureRoles, findRoles } from './roles/roles.ts';
 
 const PAUSE_MILLISECONDS = 500;
@@ -12,7 +13,12 @@ export async function setUpDatabase(
   log?: (message: string) => void,
 ): Promise<DatabaseRoles> {
   await migrate(addresses.ownerUrl ?? addresses.url, log ? { log } : {});
-  return ensureRoles(addresses);
+  const roles = await ensureRoles(addresses);
+  await keepSqlAccess(addresses).catch((error) => {
+    if (isDatabaseUnavailable(error)) throw error;
+    log?.(`SQL access was not looked after: ${(error as Error).message}`);
+  });
+  return roles;
 }
 
 /**

@@ -4,6 +4,7 @@ import type { Queryable, Transaction } from '../db/pool.ts';
 import { insertProjectDeletion } from '../db/project-deletions.ts';
 import { deleteConfiguration } from '../db/project-tables.ts';
 import { deleteProject, projectIdsOf } from '../db/projects.ts';
+import { closeSqlLogins } from '../db/sql-logins.ts';
 import { type Product, projectTables } from './product.ts';
 
 /**
@@ -20,6 +21,7 @@ export async function removeProject(
   await lockProjectsOf(queryable, organizationId);
   if (!(await deleteProject(queryable, projectId))) return false;
   await insertProjectDeletion(queryable, projectId, organizationId);
+  await closeSqlLogins(queryable, projectId);
   await deleteConfiguration(queryable, projectId, projectTables(products));
   return true;
 }

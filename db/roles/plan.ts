@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import type { Queryable } from '../pool.ts';
+import { PROJECT_SETTING } from './project-setting.ts';
 import { CALLABLE, CLOSED, READABLE } from './readable.ts';
 import { scramVerifier } from './scram.ts';
 
@@ -31,7 +32,9 @@ const text = pg.escapeLiteral;
 const list = (texts: readonly string[]) => `array[${texts.map(text).join(', ')}]::text[]`;
 
 /** Has the rights that a role has before somebody gives it others. */
-const EVERYBODY = 'public';
+export const EVERYBODY = 'public';
+/** The policy by which the reader sees rows. */
+export const POLICY = 'of_project';
 
 interface Role {
   rolname: string;
@@ -48,6 +51,7 @@ export async function missingStatements(client: Queryable, plan: RolePlan): Prom
       ...(await joinRoles(client, plan, roles)),
       ...(await giveToOwner(client, plan)),
       ...(await allowReader(client, plan, roles)),
+      ...(await showReader(client, plan)),
     ],
     closing: await closeFunctions(client, plan, roles),
   };
@@ -122,10 +126,10 @@ async function joinRoles(
 const misplaced = (owner: string, makers: readonly string[]) => `
   with foreign_makers as (
     select oid from pg_roles where rolname = any(${list(makers)}) and rolname <> ${text(owner)}),
-  places as (select oid, nspname from pg_namespace where nspname in ('public', 'hq')),
+  places as (select oid, nspname from pg_namespace where nspname in ('public', 'hq', 'sluice_sql')),
   things as (
     select 1 as place, 'schema' as kind, format('%I', nspname) as name, nspowner as owner, n.oid, 'pg_namespace'::regclass as class
-    from pg_namespace n where nspname = 'hq'
+    from pg_namespace n where nspname in ('hq', 'sluice_sql')
     union all
     select case c.relkind when 'v' then 3 else 2 end, case c.relkind when 'v' then 'view' when 'c' then 'type' when 'S' then 'sequence' else 'table' end,
       format('%I.%I', nspname, relname), relowner, c.oid, 'pg_class'::regclass
@@ -264,6 +268,30 @@ async function allowReader(
     ...(lacking.length > 0 ? [`grant execute on routine ${lacking.join(', ')} to ${to}`] : []),
     ...(extra.length > 0 ? [`revoke execute on routine ${extra.join(', ')} from public, ${to}`] : []),
   ];
+}
+
+/** What the reader sees: the rows of the project that its transaction names, and none without. */
+const OF_PROJECT = `project_id = (select nullif(current_setting(${text(PROJECT_SETTING)}, true), '')::integer)`;
+
+/**
+ * The policies must be for the reader: a migration makes them for everybody, and `openForLogins` (sql-access.ts) keeps them
+ * for the readers alone. A restored dump may lack them. A reader that was in use stays in them, because its transactions
+ * would go on with no rows.
+ */
+async function showReader(client: Queryable, { reader }: RolePlan): Promise<string[]> {
+  const { rows } = await client.query<{ name: string; roles: string[] | null }>(
+    `select c.relname as name, case when p.oid is not null then
+       array(select coalesce(r.rolname::text, $3) from unnest(p.polroles) as one left join pg_roles r on r.oid = one) end as roles
+     from pg_class c left join pg_policy p on p.polrelid = c.oid and p.polname = $2
+     where c.relnamespace = 'public'::regnamespace and c.relname = any($1) and c.relkind in ('r', 'p') order by 1`,
+    [READABLE, POLICY, EVERYBODY],
+  );
+  return rows.flatMap(({ name, roles }) => {
+    if (!roles)
+      return [`create policy ${POLICY} on ${name} for select to ${id(reader)} using (${OF_PROJECT})`];
+    if (roles.includes(EVERYBODY) || roles.includes(reader)) return [];
+    return [`alter policy ${POLICY} on ${name} to ${[...roles, reader].map(id).join(', ')}`];
+  });
 }
 
 /** Roles that administer. They keep the functions that everybody else loses. */

@@ -1,5 +1,5 @@
 /** The setting of a transaction that names the one project whose rows the reader sees. */
-const PROJECT_SETTING = 'sluice.project';
+export const PROJECT_SETTING = 'sluice.project';
 
 /**
  * Settings for a transaction that reads one project. They are set by `set local`, because the reader may not call

@@ -11,6 +11,7 @@ import {
   type RolePlan,
 } from './plan.ts';
 import { READABLE } from './readable.ts';
+import { SqlAccessError, type SqlRoles } from './sql-access.ts';
 
 /** Whether what is compiled from texts of users runs as a role that Postgres shows one project only. */
 export type SecondWall =
@@ -86,7 +87,8 @@ const down = (url: string, reason: string, sql: string): DatabaseRoles => ({
   wall: { up: false, reason, sql },
 });
 
-async function connected<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+/** Runs work on a connection of its own. */
+export async function connected<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({
     connectionString: url,
     application_name: 'sluice-roles',
@@ -192,6 +194,33 @@ function addressesOf({ url, ownerUrl, readerUrl }: GivenAddresses, { reader, own
     server: ownerUrl ? url : withLogin(url, own.server, own.serverPassword),
     reader: withLogin(url, reader, own.readerPassword),
   };
+}
+
+/** A connection of the user who administers the database, and what is known of its roles. */
+export interface Administration {
+  client: pg.Client;
+  roles: SqlRoles;
+  wall: SecondWall;
+}
+
+/**
+ * Runs work on a connection of the user who applies migrations and makes roles. One process at a time does so. The work gets
+ * the roles as they are, and does not get to run while there is no reader.
+ */
+export async function administer<T>(
+  given: GivenAddresses,
+  work: (administration: Administration) => Promise<T>,
+): Promise<T> {
+  const { wall } = await findRoles(given);
+  return connected(given.ownerUrl ?? given.url, async (client) => {
+    const plan = await planFor(client, given);
+    if (typeof plan === 'string')
+      throw new SqlAccessError(`The roles of the database are not known: ${plan}.`);
+    const { rows } = await client.query('select tag from database_roles');
+    await client.query('select pg_advisory_lock($1)', [LOCKS.roles]);
+    const { owner, reader } = plan;
+    return work({ client, wall, roles: { owner, reader, group: `sluice_${rows[0].tag}_sql` } });
+  });
 }
 
 /** How often the statements are tried, because another database of this server can share the roles. */

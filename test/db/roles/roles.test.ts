@@ -11,11 +11,14 @@ import { migrate, readMigrations } from '../../../db/migrate.ts';
 import { createPool, type Pool } from '../../../db/pool.ts';
 import { type DatabaseRoles, ensureRoles, findRoles, RoleError } from '../../../db/roles/roles.ts';
 import { setUpDatabase } from '../../../db/wait.ts';
+import { OPERATOR } from '../../../tenancy/actor.ts';
+import { grantSqlAccess, revokeSqlAccess } from '../../../tenancy/sql-access.ts';
 import { capturedEvent } from '../../capture/support.ts';
 import { withDatabase } from '../../support/database.ts';
 import {
   type EmptyDatabase,
   execute,
+  insertProjects,
   insertTwoProjects,
   MINE,
   PASSWORD,
@@ -73,9 +76,9 @@ const owners = async (url: string) => {
   const rows = await execute(
     url,
     `select distinct pg_get_userbyid(relowner) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where n.nspname in ('public', 'hq')
-     union select pg_get_userbyid(proowner) from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname in ('public', 'hq')
-     union select pg_get_userbyid(nspowner) from pg_namespace where nspname = 'hq'`,
+     where n.nspname in ('public', 'hq', 'sluice_sql')
+     union select pg_get_userbyid(proowner) from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname in ('public', 'hq', 'sluice_sql')
+     union select pg_get_userbyid(nspowner) from pg_namespace where nspname in ('hq', 'sluice_sql')`,
   );
   return rows.map((row) => row.name);
 };
@@ -356,5 +359,61 @@ test('a backup has no password in it, and its restored database has roles of its
       `begin; set local sluice.project = '1'; select project_id from events`,
     );
     expect(seen).toEqual(Array(3).fill({ project_id: 1 }));
+  });
+});
+
+describe('the policies by which a reader sees rows', () => {
+  const seenBy = (reader: string) =>
+    execute(reader, `begin; set local sluice.project = '${MINE}'; select distinct project_id from events`);
+
+  test('are made again where a restored dump lacks them', async () => {
+    await withEmptyDatabase({ attributes: 'superuser' }, async ({ url, admin }) => {
+      const roles = await setUpDatabase({ url });
+      await withPool(url, insertTwoProjects);
+      await execute(admin, 'drop policy of_project on events');
+      expect(await seenBy(roles.reader)).toEqual([]);
+      expect(await findRoles({ url })).toMatchObject({ wall: { up: false } });
+      expect(await ensureRoles({ url })).toEqual(roles);
+      expect(await seenBy(roles.reader)).toEqual([{ project_id: MINE }]);
+    });
+  });
+
+  test('are for every reader that is in use, also once somebody has a login', async () => {
+    await withEmptyDatabase({ attributes: 'superuser' }, async ({ url, admin, as }) => {
+      const roles = await setUpDatabase({ url });
+      await withPool(url, async (pool) => {
+        await insertProjects(pool);
+        await insertTwoProjects(pool);
+      });
+      const given = async (name: string) => {
+        await execute(admin, `create role ${name} login password '${PASSWORD}'`);
+        return { url, readerUrl: as(name) };
+      };
+      const before = await given(`${userIn(url)}_r1`);
+      await ensureRoles(before);
+      // Whoever gives the login need not know by whom the processes read.
+      const login = { projectId: MINE, connections: 1, despiteFunctions: false };
+      await grantSqlAccess({ url }, OPERATOR, login);
+      for (const reader of [roles.reader, before.readerUrl])
+        expect(await seenBy(reader)).toEqual([{ project_id: MINE }]);
+      const after = await given(`${userIn(url)}_r2`);
+      expect((await ensureRoles(after)).wall).toEqual({ up: true, sql: '' });
+      for (const reader of [roles.reader, before.readerUrl, after.readerUrl])
+        expect(await seenBy(reader)).toEqual([{ project_id: MINE }]);
+      await revokeSqlAccess({ url }, OPERATOR, MINE);
+    });
+  });
+
+  test('are not joined by one of somebody else that would be for logins, too', async () => {
+    await withEmptyDatabase({ attributes: 'superuser' }, async ({ url, admin }) => {
+      await setUpDatabase({ url });
+      await withPool(url, insertProjects);
+      await execute(admin, 'create policy mine on persons using (true)');
+      const login = { projectId: MINE, connections: 1, despiteFunctions: false };
+      await expect(grantSqlAccess({ url }, OPERATOR, login)).rejects.toThrow(
+        'The policy mine on public.persons is for everybody, so a login would see what it shows.',
+      );
+      expect(await execute(admin, 'select * from sql_logins')).toEqual([]);
+    });
   });
 });

@@ -52,6 +52,16 @@ export async function insertTwoProjects(pool: Pool): Promise<void> {
   await pool.query('analyze');
 }
 
+/** The two projects themselves, in an organization. */
+export async function insertProjects(pool: Pool): Promise<void> {
+  await pool.query(
+    `with made as (insert into organizations (id, name, slug) values (gen_random_uuid(), 'both', 'both') returning id)
+     insert into projects (id, uuid, organization_id, name, api_token) overriding system value
+     select one, gen_random_uuid(), made.id, 'project ' || one, 'phc_' || one from made, unnest($1::integer[]) as one`,
+    [PROJECTS],
+  );
+}
+
 export interface EmptyDatabase {
   /** With the superuser of the server. */
   admin: string;

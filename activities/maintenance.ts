@@ -5,7 +5,7 @@ import type { ActivityDependencies } from './dependencies.ts';
 import { inActivity } from './work.ts';
 
 /** What the workflow needs to know about a step. The activity with the name of the step does its work. */
-export type ListedStep = Pick<MaintenanceStep<never>, 'name' | 'summary' | 'after'>;
+export type ListedStep = Pick<MaintenanceStep<never>, 'name' | 'summary' | 'after' | 'longestMilliseconds'>;
 
 export interface MaintenanceActivities {
   /** Lists the steps of capture, tenancy and all products. */
@@ -36,7 +36,11 @@ export function createMaintenanceActivities(deps: ActivityDependencies): Mainten
   return {
     ...Object.fromEntries(activities),
     async listMaintenanceSteps() {
-      return steps.map(({ name, summary, after }) => ({ name, summary, ...(after ? { after } : {}) }));
+      return steps.map(({ name, summary, after, longestMilliseconds }) => ({
+        ...{ name, summary },
+        ...(after ? { after } : {}),
+        ...(longestMilliseconds ? { longestMilliseconds } : {}),
+      }));
     },
   };
 }

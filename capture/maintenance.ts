@@ -1,4 +1,5 @@
 import { type DropHooks, dropExpiredEvents, ensureEventPartitions } from '../db/event-partitions.ts';
+import { sealEventWeeks, summarizeOpenWeeks } from '../db/event-weeks.ts';
 import { deleteSomeIngestionWarnings } from '../db/ingestion-warnings.ts';
 import type { Pool } from '../db/pool.ts';
 import type { MaintenanceStep } from '../tenancy/product.ts';
@@ -9,7 +10,8 @@ const WEEKS_AHEAD = 4;
 const WARNING_DAYS = 90;
 const ROWS_PER_STATEMENT = 5_000;
 const ROWS_PER_RUN = 500_000;
-const DAY = 86_400_000;
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
 
 export interface CaptureUpkeep {
   pool: Pool;
@@ -31,6 +33,21 @@ const keepEventPartitions: MaintenanceStep<CaptureUpkeep> = {
   },
 };
 
+const summarizeEvents: MaintenanceStep<CaptureUpkeep> = {
+  name: 'summarizeEvents',
+  summary: 'ranges of new events read',
+  /** Tells the indexes of open weeks what was stored since the last minute. */
+  run: ({ pool }, work) => summarizeOpenWeeks(pool, work),
+};
+
+const sealEvents: MaintenanceStep<CaptureUpkeep> = {
+  name: 'sealEvents',
+  summary: 'weeks of events sealed',
+  longestMilliseconds: HOUR,
+  /** Gives weeks that are over the indexes that would cost ingestion too much. */
+  run: ({ pool }, work) => sealEventWeeks(pool, work),
+};
+
 const expireIngestionWarnings: MaintenanceStep<CaptureUpkeep> = {
   name: 'expireIngestionWarnings',
   summary: 'warnings expired',
@@ -49,4 +66,4 @@ const expireIngestionWarnings: MaintenanceStep<CaptureUpkeep> = {
   },
 };
 
-export const CAPTURE_STEPS = [keepEventPartitions, expireIngestionWarnings];
+export const CAPTURE_STEPS = [keepEventPartitions, summarizeEvents, sealEvents, expireIngestionWarnings];

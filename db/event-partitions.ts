@@ -1,3 +1,4 @@
+import { makeSearchIndex } from './event-indexes.ts';
 import { LOCKS } from './locks.ts';
 import { type Pool, type Transaction, transaction } from './pool.ts';
 
@@ -69,6 +70,7 @@ async function makePartition(client: Transaction, { name, from, to }: EventParti
   const range = [from.toISOString(), to.toISOString()];
   await client.query(`create table ${name} (like events including all)`);
   await giveToOwnerOf(client, 'events', name);
+  await makeSearchIndex(client, name);
   const { rows: late } = await client.query(
     'select exists (select from events_default where inserted_at >= $1 and inserted_at < $2) as some',
     range,
@@ -134,6 +136,8 @@ export async function dropExpiredEvents(
     await change(pool, async (client) => {
       await isDropped(client, name);
       await client.query(`drop table if exists ${name}`);
+      await client.query('delete from event_spans where partition = $1', [name]);
+      await client.query('delete from event_weeks where partition = $1', [name]);
     });
     dropped += 1;
   }

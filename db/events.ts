@@ -1,3 +1,4 @@
+import { readSealedWeeks, type StoredRange, storedRanges } from './event-spans.ts';
 import { distinctIdsOf } from './persons.ts';
 import type { Pool, Transaction } from './pool.ts';
 import { PAGE_BYTES, reading } from './reading.ts';
@@ -67,7 +68,7 @@ async function readSome(
   client: Transaction,
   query: EventQuery,
   distinctIds: readonly string[],
-  { limit, room }: { limit: number; room: number },
+  { limit, room, stored }: { limit: number; room: number; stored: readonly StoredRange[] | undefined },
 ): Promise<Measured[]> {
   const values: unknown[] = [...(query.source?.values ?? [])];
   const given = (value: unknown) => `$${values.push(value)}`;
@@ -84,6 +85,7 @@ async function readSome(
   const instant = (iso: string) => `${given(isoForPostgres(iso))}::timestamptz`;
   if (after !== undefined) conditions.push(`timestamp > ${instant(after)}`);
   if (before !== undefined) conditions.push(`timestamp < ${instant(before)}`);
+  if (stored) conditions.push(storedCondition(stored, given));
   if (position) {
     const place = `(${instant(position.timestamp)}, ${given(position.uuid)}::uuid)`;
     conditions.push(`(timestamp, uuid) ${ascending ? '>' : '<'} ${place}`);
@@ -120,11 +122,12 @@ export async function listEvents(
   const read = async (client: Transaction): Promise<EventPage> => {
     const end = performance.now() + PAGE_MILLISECONDS;
     const distinctIds = personId === undefined ? [] : await distinctIdsOf(client, projectId, personId);
+    const stored = query.source ? undefined : await storedAt(client, query);
     const rows: EventRow[] = [];
     let bytes = 0;
     for (let rest = query; ; ) {
       const limit = Math.min(query.limit - rows.length, ROWS_AT_ONCE);
-      const some = await readSome(client, rest, distinctIds, { limit, room: PAGE_BYTES - bytes });
+      const some = await readSome(client, rest, distinctIds, { limit, room: PAGE_BYTES - bytes, stored });
       const last = some.at(-1);
       for (const { bytes: size, followed: _, ...row } of some) {
         rows.push(row);
@@ -139,6 +142,37 @@ export async function listEvents(
   return reading(readingPool, { projectId, signal }, read, query.source && ofProject(projectId));
 }
 
+/** Returns when the events of a page can have come in. */
+async function storedAt(
+  client: Transaction,
+  { projectId, after, before, position, ascending }: EventQuery,
+): Promise<StoredRange[] | undefined> {
+  const from = [after, ...(ascending ? [position?.timestamp] : [])];
+  const to = [before, ...(ascending ? [] : [position?.timestamp])];
+  const known = (texts: readonly (string | undefined)[]) =>
+    texts
+      .filter((one) => one !== undefined)
+      .map((one) => Date.parse(one))
+      .filter(Number.isFinite);
+  // Instants have more digits than milliseconds.
+  return storedRanges(await readSealedWeeks(client, projectId), {
+    from: Math.max(-Infinity, ...known(from)) - 1,
+    to: Math.min(Infinity, ...known(to)) + 1,
+  });
+}
+
+/** Builds the condition that events came in at one of these times. */
+const storedCondition = (ranges: readonly StoredRange[], given: (value: unknown) => string): string => {
+  const instant = (at: number) => `${given(new Date(at).toISOString())}::timestamptz`;
+  const tests = ranges.map(({ from, to }) =>
+    [
+      ...(from === null ? [] : [`inserted_at >= ${instant(from)}`]),
+      ...(to === null ? [] : [`inserted_at < ${instant(to)}`]),
+    ].join(' and '),
+  );
+  return `(${tests.map((one) => `(${one || 'true'})`).join(' or ')})`;
+};
+
 const positionOf = ({ timestamp, uuid }: EventRow): EventPosition => ({ timestamp, uuid });
 
 /** Finds an event by its uuid. It looks in event_ids first, because no index of events begins with the uuid. */
@@ -148,12 +182,22 @@ export async function findEvent(
   uuid: string,
 ): Promise<EventRow | undefined> {
   return reading(readingPool, { projectId, signal }, async (client) => {
-    const { rows } = await client.query(
-      `select e.uuid, e.event, e.distinct_id, e.properties::text as properties, e.timestamp, e.elements_chain
-       from event_ids i join events e
-         on e.project_id = i.project_id and e.timestamp = i.timestamp and e.uuid = i.uuid
-       where i.project_id = $1 and i.uuid = $2`,
+    const { rows: ids } = await client.query(
+      'select timestamp from event_ids where project_id = $1 and uuid = $2',
       [projectId, uuid],
+    );
+    if (!ids[0]) return undefined;
+    const { timestamp } = ids[0];
+    const values: unknown[] = [projectId, uuid, timestamp];
+    const at = Date.parse(timestamp);
+    const stored = Number.isFinite(at)
+      ? storedRanges(await readSealedWeeks(client, projectId), { from: at - 1, to: at + 1 })
+      : undefined;
+    const ranges = stored ? ` and ${storedCondition(stored, (value) => `$${values.push(value)}`)}` : '';
+    const { rows } = await client.query(
+      `select uuid, event, distinct_id, properties::text as properties, timestamp, elements_chain
+       from events where project_id = $1 and timestamp = $3 and uuid = $2${ranges}`,
+      values,
     );
     return rows[0];
   });

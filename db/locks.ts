@@ -18,6 +18,8 @@ export const LOCKS = {
   closing: 7_163_945_025,
   /** One process makes the roles of the database and gives them their rights. */
   roles: 7_163_945_026,
+  /** One process gives weeks of events their indexes. */
+  sealing: 7_163_945_028,
   /** One command changes the encryption keys. */
   keys: 7_163_945_027,
 } as const;

@@ -18,6 +18,7 @@ export const CORE_TABLES: readonly ProjectTable[] = [
   { name: 'activity_log', kind: 'history' },
   // Events first: while one is there, so is its id, and it cannot be stored twice.
   { name: 'events', kind: 'data' },
+  { name: 'event_spans', kind: 'data' },
   { name: 'event_ids', kind: 'data' },
   { name: 'person_distinct_ids', kind: 'data' },
   { name: 'deleted_distinct_ids', kind: 'data' },

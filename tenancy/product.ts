@@ -34,6 +34,8 @@ export interface MaintenanceStep<Deps> {
   summary: string;
   /** The name of a step that ends before this one begins, whether it succeeds or fails. It is listed earlier. */
   after?: string;
+  /** How long an attempt at it may take, if that is more than two minutes. */
+  longestMilliseconds?: number;
   /** Does the work. It beats at least every half minute, because a step that is silent for longer is repeated. */
   run: (deps: Deps, work: Work) => Promise<number>;
 }

@@ -53,9 +53,9 @@ export async function maintenance(input: MaintenanceInput = {}): Promise<Mainten
     running.set(step.name, work);
     return work;
   };
-  const doStep = async ({ name, after }: ListedStep): Promise<void> => {
+  const doStep = async ({ name, after, longestMilliseconds }: ListedStep): Promise<void> => {
     if (after !== undefined) await running.get(after);
-    await run(name, report, input.longestMilliseconds);
+    await run(name, report, input.longestMilliseconds ?? longestMilliseconds);
   };
   let isOver = false;
   void Promise.all(steps.map(begin)).then(() => {

@@ -139,6 +139,11 @@ function equality(
   if (left.items && right.items) return tupleEquality(place, equal, left, right, nullIsFalse, span);
   const both = align(place, left, right, span);
   const sides = [both.left.sql, both.right.sql] as const;
+  const narrowed = equal ? (narrowing(left, right, sides[1]) ?? narrowing(right, left, sides[0])) : undefined;
+  if (narrowed) {
+    const test = sql`(${narrowed} and ${sides[0]} = ${sides[1]})`;
+    return nullIsFalse ? test : sql`coalesce(${test}, false)`;
+  }
   if (both.left.certain && both.right.certain) {
     return equal ? sql`(${sides[0]} = ${sides[1]})` : sql`(${sides[0]} <> ${sides[1]})`;
   }
@@ -149,6 +154,10 @@ function equality(
   }
   return sql`(${sides[0]} is not distinct from ${sides[1]})`;
 }
+
+/** Prints the condition by which an index finds the rows where a column has a literal as its value. */
+const narrowing = ({ narrowed, type }: Value, { literal }: Value, value: Sql): Sql | undefined =>
+  narrowed && type === 'uuid' && typeof literal === 'string' && isUuid(literal) ? narrowed(value) : undefined;
 
 function tupleEquality(
   place: Place,

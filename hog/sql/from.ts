@@ -3,9 +3,11 @@ import type { Expr, Join, SelectNode, SelectQuery } from '../ast/index.ts';
 import { compareValues } from './compare.ts';
 import { type PrintedQuery, printCondition, printExpr, printSelect } from './dispatch.ts';
 import { fault, quote, suggestion, unsupported } from './errors.ts';
-import type { Place } from './printer.ts';
+import type { Place, Printer } from './printer.ts';
+import type { Table } from './schema.ts';
 import { follow, type OutputColumn, type Scope, type Source } from './scope.ts';
 import { digits, join, NOTHING, type Sql, sql } from './sql.ts';
+import { timeBounds } from './time-bounds.ts';
 import { isArray, typeName, type Value } from './types.ts';
 
 interface JoinKind {
@@ -46,7 +48,7 @@ interface Part {
  */
 export function printFrom(place: Place, node: SelectQuery): () => Sql {
   const parts: Part[] = [];
-  for (let one = node.from; one; one = one.next) parts.push(printJoin(place, one, parts));
+  for (let one = node.from; one; one = one.next) parts.push(printJoin(place, node, one, parts));
   const unnested = node.arrayJoin ? printArrayJoin(place, node) : NOTHING;
   return () => {
     if (parts.length === 0 && unnested === NOTHING) return NOTHING;
@@ -61,12 +63,12 @@ export function printFrom(place: Place, node: SelectQuery): () => Sql {
   };
 }
 
-function printJoin(place: Place, node: Join, before: Part[]): Part {
+function printJoin(place: Place, query: SelectQuery, node: Join, before: Part[]): Part {
   if (node.sample) throw unsupported('SAMPLE', node.span);
   if (node.columnAliases) throw unsupported('A table with named columns', node.span);
   const kind = node.joinType === null ? null : KINDS.get(node.joinType.toUpperCase());
   if (kind === undefined) throw unsupported(node.joinType ?? 'This join', node.span);
-  const { source, from } = printTable(place, node);
+  const { source, from } = printTable(place, query, node);
   for (const name of source.names) {
     if (place.scope.source(name)) throw fault(`Two tables are called ${quote(name)}`, node.span);
   }
@@ -107,7 +109,7 @@ function printConstraint(place: Place, node: Join, kind: JoinKind, source: Sourc
   }
 }
 
-function printTable(place: Place, node: Join): { source: Source; from: Sql } {
+function printTable(place: Place, query: SelectQuery, node: Join): { source: Source; from: Sql } {
   const { printer, scope } = place;
   const { table } = node;
   if (node.tableArgs) throw unsupported('A table function', node.span);
@@ -131,17 +133,45 @@ function printTable(place: Place, node: Join): { source: Source; from: Sql } {
   const { tables } = printer.options.schema;
   const found = Object.hasOwn(tables, name) ? tables[name] : undefined;
   if (!found) throw fault(`Unknown table ${quote(name)}${suggestion(name, Object.keys(tables))}`, table.span);
+  const names = node.alias === null ? [name] : [node.alias];
   return {
     source: {
-      alias: printer.name('t'),
-      names: node.alias === null ? [name] : [node.alias],
-      table: found,
-      columns: new Map(),
-      joins: new Map(),
-      optional: false,
+      ...{ alias: printer.name('t'), names, table: found },
+      ...{ columns: new Map(), joins: new Map(), optional: false },
     },
-    from: printer.guarded(found),
+    from: printer.guarded(found, storedAt(printer, found, query, names)),
   };
+}
+
+/** Prints when the rows of a table can have been stored, as far as the conditions of the query tell. */
+function storedAt(
+  printer: Printer,
+  { stored }: Table,
+  { where, prewhere, select }: SelectQuery,
+  names: readonly string[],
+): Sql {
+  const { storedRanges, now, timezone } = printer.options;
+  if (!stored || !storedRanges) return NOTHING;
+  // A column of the query with this name comes first.
+  const isHidden = select.some((one) => one.kind === 'alias' && one.alias === stored.time);
+  const paths = new Set([...(isHidden ? [] : [stored.time]), ...names.map((one) => `${one}.${stored.time}`)]);
+  const ranges = storedRanges(
+    timeBounds([prewhere, where], {
+      isTime: (expr) => expr.kind === 'field' && paths.has(expr.chain.join('.')),
+      now: now ?? Date.now(),
+      timezone,
+    }),
+  );
+  if (!ranges) return NOTHING;
+  const instant = (at: number) => printer.parameters.add('timestamptz', new Date(at).toISOString());
+  const tests = ranges.map(({ from, to }) => {
+    const ends = [
+      ...(from === null ? [] : [sql`${stored.at} >= ${instant(from)}`]),
+      ...(to === null ? [] : [sql`${stored.at} < ${instant(to)}`]),
+    ];
+    return ends.length === 0 ? sql`true` : sql`(${join(ends, sql` and `)})`;
+  });
+  return sql` and (${join(tests, sql` or `)})`;
 }
 
 function subquery(

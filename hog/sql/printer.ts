@@ -6,7 +6,8 @@ import type { Visitor } from './dispatch.ts';
 import type { Schema, Table } from './schema.ts';
 import type { Scope } from './scope.ts';
 import { type Built, Sizes } from './sizes.ts';
-import { numbered, Parameters, type Sql, sql } from './sql.ts';
+import { NOTHING, numbered, Parameters, type Sql, sql } from './sql.ts';
+import type { TimeBounds } from './time-bounds.ts';
 
 export interface QueryLimits {
   /** The most nodes of a query. A repeated alias counts its expression again. */
@@ -36,8 +37,21 @@ export interface PrintOptions {
   /** The IANA name of the time zone in which days begin and dates without an offset are read. */
   timezone: string;
   limits?: Partial<QueryLimits>;
+  /**
+   * Says when rows with times between these bounds can have been stored. Undefined: at any time. Tables that are stored by time
+   * then leave out the rest.
+   */
+  storedRanges?: (bounds: TimeBounds) => readonly StoredRange[] | undefined;
+  /** The present, in milliseconds since 1970, for estimates of times. */
+  now?: number;
   /** The source text of the tree. It gives names to columns and places to errors. */
   source?: string;
+}
+
+/** Instants in milliseconds since 1970. Null: there is no bound. The end does not belong to the range. */
+export interface StoredRange {
+  from: number | null;
+  to: number | null;
 }
 
 export class Printer {
@@ -76,8 +90,8 @@ export class Printer {
   }
 
   /** Prints a table restricted to the project. There is no other way to print a table. */
-  guarded(table: Table): Sql {
-    return sql`(select * from ${table.from} where ${table.project} = ${this.#project})`;
+  guarded(table: Table, stored: Sql = NOTHING): Sql {
+    return sql`(select * from ${table.from} where ${table.project} = ${this.#project}${stored})`;
   }
 
   /**

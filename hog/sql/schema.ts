@@ -18,6 +18,11 @@ export interface Column {
   within?: { root: (table: Sql) => Sql; key: Sql };
   /** True if the column is never NULL. */
   certain?: boolean;
+  /**
+   * A condition that is true for each row whose column equals the value, and that an index can serve. `ids` is the table of distinct
+   * ids, with the project's condition.
+   */
+  narrowed?: (table: Sql, value: Sql, ids: Sql) => Sql;
   /** True if `*` leaves the column out. */
   hidden?: boolean;
 }
@@ -48,6 +53,8 @@ export interface Table {
   from: Sql;
   project: Sql;
   fields: Readonly<Record<string, Field>>;
+  /** How the rows lie. Those of some times can then be found without a look at all. */
+  stored?: { /** The field with the time of a row. */ time: string /** When it was stored. */; at: Sql };
 }
 
 export interface Schema {
@@ -100,7 +107,12 @@ export type PersonMode = 'on event' | 'current';
 
 /** The person to whom the distinct_id belongs now. If it belongs to none, the one of the event. */
 const resolved = (t: Sql, pdi: Sql): Sql => sql`coalesce(${pdi}.person_id, ${t}.person_id)`;
-const RESOLVED_ID = column('uuid', resolved, { via: 'pdi' });
+const RESOLVED_ID = column('uuid', resolved, {
+  via: 'pdi',
+  // Indexes of events have the collation of the database, and distinct ids of persons have another one.
+  narrowed: (t, id, ids) => sql`(${t}.person_id = ${id} or ${t}.distinct_id = any(array(
+    select distinct_id collate "default" from ${ids} as d where person_id = ${id})))`,
+});
 
 const SNAPSHOT = {
   id: column('uuid', (t) => sql`${t}.person_id`),
@@ -121,6 +133,7 @@ const events = (persons: PersonMode): Table => ({
   name: 'events',
   from: sql`events`,
   project: sql`project_id`,
+  stored: { time: 'timestamp', at: sql`inserted_at` },
   fields: {
     uuid: column('uuid', (t) => sql`${t}.uuid`, certain),
     event: column('string', (t) => sql`${t}.event`, certain),

@@ -122,6 +122,7 @@ export function follow(printer: Printer, source: Source, chain: string[], span?:
       throw unknownField(chain.slice(0, i + 1).join('.'), prefixed(chain.slice(0, i), fields), span);
     if (field.kind === 'column') {
       const value = columnValue(printer, field, alias, aliasOf(field.via));
+      if (field.narrowed) value.narrowed = narrowing(printer, field.narrowed, alias);
       if (field.certain && !optional) value.certain = true;
       return { value, rest: chain.slice(i + 1) };
     }
@@ -149,6 +150,11 @@ export function follow(printer: Printer, source: Source, chain: string[], span?:
     span,
   );
 }
+
+const narrowing =
+  (printer: Printer, narrowed: NonNullable<Column['narrowed']>, alias: Sql) =>
+  (value: Sql): Sql =>
+    narrowed(alias, value, printer.guarded(printer.options.schema.tables.person_distinct_ids as Table));
 
 /** Prints a column. One that can be as large as an event is bounded where it is read. */
 function columnValue(printer: Printer, column: Column, alias: Sql, via: Sql): Value {

@@ -45,6 +45,8 @@ export interface Value {
   certain?: boolean;
   /** How many values of the largest size it can be; see `sizes.ts`. Without it, as many as its parts together. */
   built?: number;
+  /** Prints a condition that is true where the value equals another one, and that an index can serve. */
+  narrowed?: (value: Sql) => Sql;
   /** Where the value is, if it comes from a document that is stored as text. `json` is then how it is found. */
   stored?: Stored;
   /** How many values of documents it can have in it. Without it, as many as its parts together. */

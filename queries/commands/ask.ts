@@ -1,3 +1,4 @@
+import { readSealedWeeks } from '../../db/event-spans.ts';
 import type { Pool } from '../../db/pool.ts';
 import { findProject } from '../../db/projects.ts';
 import type { Asker, Turns } from '../../db/turns.ts';
@@ -67,11 +68,14 @@ export async function compile(
   request: QueryJob['request'],
 ): Promise<CompiledQuery> {
   const { projectId, signal } = asker;
-  const project = await findProject(deps.pool, projectId);
+  const [project, weeks] = await Promise.all([
+    findProject(deps.pool, projectId),
+    readSealedWeeks(deps.pool, projectId),
+  ]);
   if (!project) throw refuse.absent();
   const actionId = 'actionId' in request ? request.actionId : null;
   const actionSteps = actionId ? await deps.actionSteps(projectId, actionId) : undefined;
   const { timezone, test_account_filters: testAccounts } = project;
-  const job = { request, projectId, timezone, now: Date.now(), testAccounts, actionSteps };
+  const job = { request, projectId, timezone, now: Date.now(), testAccounts, actionSteps, weeks };
   return deps.compiling.take(asker, () => deps.queryCompiler.compile(job, signal));
 }

@@ -16,7 +16,12 @@ export const listEventsWhere = (
   page: PageOfEvents,
 ): Promise<EventPage> =>
   refusing(async () => {
-    const source = await compile(deps, asker, { kind: 'EventSource', ...conditions });
+    const { after, before } = page;
+    const source = await compile(deps, asker, {
+      kind: 'EventSource',
+      ...conditions,
+      span: { after, before },
+    });
     const { projectId, signal } = asker;
     return listEvents(deps.reader, { ...page, projectId, source }, signal).catch((error: unknown) => {
       throw faultOf(error);

@@ -103,7 +103,7 @@ export async function compileEventSource(
   request: EventSource,
 ): Promise<CompiledQuery> {
   const tests = await parsed(parser, request.where ?? [], 'where');
-  const given = await conditions(parser, job, request);
+  const given = [...spanned(request.span ?? {}), ...(await conditions(parser, job, request))];
   const grouped = tests.find((one) => hasAggregate(one.expr));
   if (grouped) throw new QueryError(grouped.field, 'An aggregate needs `select`: single events have none.');
   return of('query', async () => {

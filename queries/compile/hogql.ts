@@ -1,3 +1,4 @@
+import { storedRanges } from '../../db/event-spans.ts';
 import { build, type SelectNode } from '../../hog/ast/index.ts';
 import { SourceError } from '../../hog/errors.ts';
 import type { Parser } from '../../hog/parser/index.ts';
@@ -54,11 +55,12 @@ export const withLimit = (node: SelectNode, rows: number): SelectNode =>
 /** Prints a query, with a LIMIT if it has none. With `rows: null` it needs none. */
 export const print = (
   tree: SelectNode,
-  { projectId, timezone }: QueryJob,
+  { projectId, timezone, now, weeks }: QueryJob,
   { source, rows }: { source?: string; rows: number | null },
 ) =>
   printStatement(tree, {
-    ...{ schema: SCHEMA, projectId, timezone },
+    ...{ schema: SCHEMA, projectId, timezone, now },
+    storedRanges: (bounds) => storedRanges(weeks, bounds),
     ...(source !== undefined && { source }),
     limits: {
       ...QUERY_LIMITS,

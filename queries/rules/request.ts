@@ -1,3 +1,4 @@
+import type { SealedWeek } from '../../db/event-spans.ts';
 import type { ActionStep } from '../../properties/index.ts';
 
 /** For how many seconds Postgres may work for a query: while somebody waits for the answer, and while nobody does. */
@@ -75,6 +76,8 @@ export interface ActorsQuery {
 /** Events as they are stored, by conditions. Whoever reads them chooses times, the order and how many. */
 export interface EventSource extends EventConditions {
   kind: 'EventSource';
+  /** The times for which it is read. */
+  span?: EventSpan | undefined;
 }
 
 /** A query with an answer of its own. */
@@ -91,6 +94,8 @@ export interface QueryJob {
   testAccounts: unknown[];
   /** The steps of the action that the query names. */
   actionSteps?: readonly ActionStep[] | undefined;
+  /** The times of the project's events in weeks that are over. */
+  weeks: readonly SealedWeek[];
 }
 
 /** A column of the answer. */

@@ -81,6 +81,10 @@ describe('partitions of events', () => {
          (select indexrelid from pg_index where indrelid = 'events_20310505'::regclass)`,
     );
     expect(rows).toEqual([{ indexes: 2 }]);
+    const { rows: own } = await database.pool.query(
+      `select to_regclass('events_20310505_search') is not null as exists`,
+    );
+    expect(own).toEqual([{ exists: true }]);
   });
 
   test('two processes that make the same weeks at once make each once', async () => {

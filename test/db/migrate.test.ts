@@ -38,7 +38,7 @@ describe('migrations', () => {
 
   test('ten installers of an empty database', async () => {
     await withDatabase(async ({ url, pool }) => {
-      await pool.query('drop schema public cascade; drop schema hq cascade; create schema public');
+      await pool.query('drop schema public, hq, sluice_sql cascade; create schema public');
       await Promise.all(Array.from({ length: 10 }, () => migrate(url)));
       expect(await migrationState(pool)).toEqual({ applied: known.length, known: known.length });
       expect((await pool.query('select count(*)::int as count from organizations')).rows).toEqual([

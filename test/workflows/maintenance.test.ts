@@ -38,6 +38,8 @@ describe('the maintenance schedule', () => {
         counts: {
           removeExportLeftovers: 0,
           sealSecrets: 0,
+          sealEvents: 0,
+          summarizeEvents: 0,
           keepEventPartitions: expect.any(Number),
           expireSessions: expect.any(Number),
           stopDeletedProjects: 0,

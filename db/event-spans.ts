@@ -1,0 +1,68 @@
+import { partitionOf } from './event-partitions.ts';
+import type { Queryable } from './pool.ts';
+
+export const WEEK_MILLISECONDS = 7 * 86_400_000;
+
+/** A sealed week. In milliseconds since 1970. */
+export interface SealedWeek {
+  /** When its events came in: from then on, and before the next instant. */
+  from: number;
+  to: number;
+  /** The weeks of the times of the project's events in it, counted from 1970-01-01. Null: they can have any time. */
+  weeks: readonly number[] | null;
+}
+
+/** Events that came in from an instant on, and before another one. Null: there is no such bound. */
+export interface StoredRange {
+  from: number | null;
+  to: number | null;
+}
+
+/** More ranges would cost more than the weeks that they leave out. */
+const MOST_RANGES = 8;
+
+/** Returns which times the events of a project have in each sealed week, oldest week first. */
+export async function readSealedWeeks(queryable: Queryable, projectId: number): Promise<SealedWeek[]> {
+  const { rows } = await queryable.query(
+    `select w.partition, case when s.project_id is null then '{}' else s.weeks end as weeks
+     from event_weeks w left join event_spans s on s.partition = w.partition and s.project_id = $1
+     where w.sealed_at is not null order by 1`,
+    [projectId],
+  );
+  return rows.map(({ partition, weeks }) => {
+    const { from, to } = partitionOf(dayOf(partition));
+    return { from: from.getTime(), to: to.getTime(), weeks };
+  });
+}
+
+const dayOf = (partition: string): Date =>
+  new Date(`${partition.slice(7, 11)}-${partition.slice(11, 13)}-${partition.slice(13, 15)}T00:00:00Z`);
+
+const weekOf = (at: number | null, otherwise: number) =>
+  at === null ? otherwise : Math.floor(at / WEEK_MILLISECONDS);
+
+/**
+ * Returns when events with times in a range can have come in: all the time, but for the sealed weeks whose events have other
+ * times. Undefined: no week can be left out.
+ */
+export function storedRanges(
+  weeks: readonly SealedWeek[],
+  { from, to }: { from: number | null; to: number | null },
+): StoredRange[] | undefined {
+  const [first, last] = [weekOf(from, -Infinity), weekOf(to, Infinity)];
+  const gaps: { from: number; to: number }[] = [];
+  for (const week of weeks) {
+    if (!week.weeks || week.weeks.some((one) => one >= first && one <= last)) continue;
+    const before = gaps.at(-1);
+    if (before?.to === week.from) before.to = week.to;
+    else gaps.push({ from: week.from, to: week.to });
+  }
+  if (gaps.length === 0) return undefined;
+  // The longest gaps leave out most.
+  const kept = gaps
+    .toSorted((one, other) => other.to - other.from - (one.to - one.from))
+    .slice(0, MOST_RANGES - 1)
+    .sort((one, other) => one.from - other.from);
+  const edges = [null, ...kept.map((gap) => gap.to)];
+  return edges.map((edge, index) => ({ from: edge, to: kept[index]?.from ?? null }));
+}

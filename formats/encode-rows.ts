@@ -21,6 +21,8 @@ export interface EncodeOptions {
    * it.
    */
   maxFileBytes?: number | undefined;
+  /** Whether there is a file without rows when there are none. Otherwise there is no file then. */
+  evenEmpty?: boolean | undefined;
   openFile(index: number): Promise<FileSink>;
   /** Called with the rows and bytes that are in files so far. */
   onProgress?: ((rows: number, bytes: number) => void) | undefined;
@@ -35,7 +37,7 @@ export interface EncodeOptions {
 }
 
 export interface EncodedRows {
-  /** The written files. Empty if there were no rows. */
+  /** The written files. Empty if there were no rows, unless `evenEmpty`. */
   files: EncodedFile[];
   /** The rows in the files. */
   rows: number;
@@ -119,8 +121,10 @@ function requirePossible({ columns, format, compression, maxFileBytes }: EncodeO
 }
 
 function createEncoder(kernel: Kernel, files: OutputFiles, options: EncodeOptions): RowEncoder {
-  const { columns, format, compression, maxFileBytes, level } = options;
-  if (format === 'Parquet') return new ParquetEncoder({ kernel, files, compression, level, maxFileBytes });
+  const { columns, format, compression, maxFileBytes, level, evenEmpty = false } = options;
+  if (format === 'Parquet') {
+    return new ParquetEncoder({ kernel, files, compression, level, maxFileBytes, evenEmpty });
+  }
   const compressor = () =>
     compression === 'zstd' ? zstd(level) : compression === 'brotli' ? brotli(level) : identity();
   const csv = format === 'CSV';
@@ -131,6 +135,7 @@ function createEncoder(kernel: Kernel, files: OutputFiles, options: EncodeOption
     compression: compression === 'gzip' ? { level: level ?? 6 } : { compressor },
     header: Buffer.from(csv ? `${columns.map(({ name }) => csvName(name)).join(',')}\r\n` : ''),
     maxFileBytes,
+    evenEmpty,
     release,
   });
   return new LinesEncoder({ kernel, csv, blocks, maxFileBytes, take: (length) => pool.take(length) });

@@ -9,6 +9,7 @@ import { brotli, identity, zstd } from './lines/compressor.ts';
 import { LARGEST_BLOCK, LinesEncoder } from './lines/lines-encoder.ts';
 import { type EncodedFile, type FileSink, OutputFiles } from './output-files.ts';
 import { ParquetEncoder } from './parquet/parquet-encoder.ts';
+import { unlessAborted } from './unless-aborted.ts';
 
 export interface EncodeOptions {
   columns: readonly Column[];
@@ -66,19 +67,15 @@ export async function encodeRows(
   const input = new CopyInput(kernel, options.onReject);
   const iterator = source[Symbol.asyncIterator]();
   const work = pump(iterator, input, encoder, freeChunks);
-  const over = new AbortController();
   try {
-    await (signal ? Promise.race([work, aborted(signal, over.signal)]) : work);
+    await unlessAborted(work, signal);
   } catch (error) {
     // Nobody waits for `work` any more. It fails at its next step, or never settles.
-    work.catch(() => undefined);
     encoder.destroy();
     stop(source, iterator);
     // The first error is the one to report, even if tidying up fails too.
     await files.abort().catch(() => undefined);
     throw error;
-  } finally {
-    over.abort();
   }
   const { rows, hashSum } = kernel.run;
   const hash = BigInt.asUintN(64, hashSum.value).toString(16).padStart(16, '0');
@@ -142,14 +139,6 @@ function createEncoder(kernel: Kernel, files: OutputFiles, options: EncodeOption
 }
 
 const csvName = (name: string) => (/[",\r\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name);
-
-/** Rejects when `signal` aborts, but no longer after `over` has aborted. */
-function aborted(signal: AbortSignal, over: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true, signal: over });
-  });
-}
 
 /** Stops a source, even if it waits for something that never comes. */
 function stop(source: AsyncIterable<Buffer>, iterator: AsyncIterator<Buffer>): void {

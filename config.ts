@@ -283,6 +283,15 @@ const variables = {
     .describe(
       'The same for the connections of one address. It does not apply to the proxies of `SLUICE_TRUST_PROXY`.',
     ),
+  SLUICE_QUERY_FILE_SECONDS: positive
+    .max(86_400)
+    .default(600)
+    .describe(
+      'Number of seconds that the result of a query as a file may take, with the time in which its client reads it.',
+    ),
+  SLUICE_QUERY_FILE_BYTES: positive
+    .default(10 * 1024 * 1024 * 1024)
+    .describe('Maximum number of bytes of the result of a query as a file.'),
   SLUICE_ALLOW_ORGANIZATION_CREATION: flag
     .default(true)
     .describe('Whether users can create more organizations with `POST /api/organizations/`.'),
@@ -396,6 +405,8 @@ export const apiPools = ({
   reader: 4,
   /** Those of them for which nobody waits. */
   background: 2,
+  /** Results of queries as files. Each is read for as long as its client takes it. */
+  results: 4,
   /** Transactions that store events. While one waits for the disk, others are written. */
   ingest: 4,
   /** What public requests look up: the projects of their keys, and whom flags are for. */

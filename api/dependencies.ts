@@ -46,6 +46,10 @@ export interface ApiDependencies {
   lanePool: Pool;
   /** Runs what is compiled from texts of users, and sees one project at a time. */
   reader: Pool;
+  /** The same for results as files, which last as long as their clients take them. Without a `patience`. */
+  resultPool: Pool;
+  /** The turns of projects at these connections. */
+  resultTurns: Turns;
   /** What is known of keys and flags, on disk, for a start without the database. Undefined: nothing is kept. */
   copies?: Copies | undefined;
   /** Reports what other processes change in the database. */
@@ -89,6 +93,8 @@ export interface ApiDependencies {
   isDraining: () => boolean;
   /** How long a client may send nothing in the middle of a body. */
   bodyIdleMilliseconds?: number;
+  /** How long a client may take for a piece of a file that is sent while it is made. */
+  takeMilliseconds?: number;
 }
 
 /** What the routes of batch exports need: what their commands need, and the address of the API for links. */

@@ -51,11 +51,13 @@ const LIMITS = {
   reader: COSTLY,
   // Ten minutes for reading each row and for writing them down, and some more.
   background: { ...COSTLY, statement: 620_000, transaction: 1_260_000 },
+  // Each query has a time limit of its own.
+  results: { lock: COSTLY.lock, clientCheck: COSTLY.clientCheck },
   ingest: { lock: 10_000, statement: 60_000, transaction: 120_000 },
   lane: { lock: 2_000, statement: 5_000, transaction: 10_000 },
 } as const;
 /** The pools whose queries make way for those of other pools. */
-const MAKE_WAY = new Set<keyof typeof LIMITS>(['reading', 'reader', 'background']);
+const MAKE_WAY = new Set<keyof typeof LIMITS>(['reading', 'reader', 'background', 'results']);
 
 await runProcess('api', async ({ config, logger, isDraining, stopping, database, keys }) => {
   const away = Promise.withResolvers<void>();
@@ -81,6 +83,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
   // What is compiled from texts of users runs as a role that sees one project at a time.
   const reader = connect('reader', 'reader', QUERY_PATIENCE, 'reader');
   const background = connect('background', 'background', undefined, 'reader');
+  const resultPool = connect('results', 'results', undefined, 'reader');
   const lanePool = connect('lane', 'lane', LANE_PATIENCE);
   const ingestPool = connect('ingest', 'ingest');
   const listener = createListener({
@@ -99,6 +102,8 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
   const functionRunner = createRunner({ geoip: config.SLUICE_GEOIP_DATABASE || undefined });
   // A project has one thread at most, so another one always finds a free thread soon.
   const compiling = new Turns({ atOnce: COMPILER_DEFAULTS.threads, perAsker: 1 });
+  // A client may take its file slowly, so a project has one at once.
+  const resultTurns = new Turns({ atOnce: sizes.results, perAsker: 1 });
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
   const { keyring } = keys;
   const registry = createRegistry('api');
@@ -133,6 +138,8 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
     readingPool,
     lanePool,
     reader,
+    resultPool,
+    resultTurns,
     copies,
     listener,
     ingest,
@@ -211,7 +218,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
       );
       await sqlKeeper.close();
       await keys.withdraw();
-      const pools = [pool, readingPool, reader, background, lanePool, ingestPool];
+      const pools = [pool, readingPool, reader, background, resultPool, lanePool, ingestPool];
       await Promise.all([...pools.map((one) => one.end()), listener.close()]);
     },
   };

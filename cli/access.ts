@@ -75,16 +75,43 @@ export function accessFrom({ url, key, project }: Where, command: string): Acces
 
 /** Asks the API about the project, and returns its answer. No error contains the key. */
 export async function askProject(
-  { url, key, project }: Access,
+  access: Access,
   method: string,
   path: string,
   body?: object,
 ): Promise<unknown> {
-  const clean = (told: string) => told.replaceAll(key, '***');
-  let status: number;
-  let text: string;
+  const signal = AbortSignal.timeout(TIMEOUT_MILLISECONDS);
+  const answer = await request(access, { method, path, body, signal });
+  const text = await answer.text().catch((error: Error) => {
+    throw silent(access, error);
+  });
+  const parsed = parse(text);
+  if (answer.ok && parsed) return parsed;
+  throw refusalOf(access, answer.status, parsed);
+}
+
+/** Asks the API for a file, and returns its bytes. They fail if the file breaks off. */
+export async function downloadFromProject(
+  access: Access,
+  path: string,
+  body: object,
+): Promise<ReadableStream<Uint8Array>> {
+  const answer = await request(access, { method: 'POST', path, body });
+  if (answer.ok && answer.body) return answer.body;
+  throw refusalOf(access, answer.status, parse(await answer.text().catch(() => '')));
+}
+
+interface Sent {
+  method: string;
+  path: string;
+  body?: object | undefined;
+  signal?: AbortSignal;
+}
+
+async function request(access: Access, { method, path, body, signal }: Sent): Promise<Response> {
+  const { url, key, project } = access;
   try {
-    const answer = await fetch(`${url}/api/projects/${project}/${path}`, {
+    return await fetch(`${url}/api/projects/${project}/${path}`, {
       method,
       headers: {
         authorization: `Bearer ${key}`,
@@ -93,20 +120,26 @@ export async function askProject(
       ...(body ? { body: JSON.stringify(body) } : {}),
       // The key goes to nobody else.
       redirect: 'manual',
-      signal: AbortSignal.timeout(TIMEOUT_MILLISECONDS),
+      ...(signal && { signal }),
     });
-    status = answer.status;
-    text = await answer.text();
   } catch (error) {
-    const { cause, message } = error as Error & { cause?: Error };
-    throw new CommandError(clean(`${url} does not answer: ${cause?.message || message}`));
+    throw silent(access, error as Error);
   }
-  const parsed = parse(text);
-  if (status >= 200 && status < 300 && parsed) return parsed;
-  const { detail, attr, reason } = (parsed ?? {}) as { detail?: string; attr?: string; reason?: string };
+}
+
+const clean = ({ key }: Access, told: string): string => told.replaceAll(key, '***');
+
+function silent(access: Access, { cause, message }: Error & { cause?: unknown }): CommandError {
+  const reason = (cause as Error | undefined)?.message || message;
+  return new CommandError(clean(access, `${access.url} does not answer: ${reason}`));
+}
+
+function refusalOf(access: Access, status: number, answer: object | undefined): RemoteRefusal {
+  const { detail, attr, reason } = (answer ?? {}) as { detail?: string; attr?: string; reason?: string };
   const told = typeof detail === 'string' ? detail : `It does not answer like Sluice.`;
-  const message = typeof attr === 'string' ? told : `${url} answers with ${status}: ${told}`;
-  throw new RemoteRefusal(clean(message), status, attr ?? null, reason ? clean(reason) : null);
+  const message = typeof attr === 'string' ? told : `${access.url} answers with ${status}: ${told}`;
+  const more = reason ? clean(access, reason) : null;
+  return new RemoteRefusal(clean(access, message), status, attr ?? null, more);
 }
 
 function parse(text: string): object | undefined {

@@ -1,7 +1,10 @@
 const COPY_DATA = 0x64;
 const READY_FOR_QUERY = 0x5a;
 const HEADER = 5;
-/** The longest row in bytes. An event has at most 20 MB in at most a few columns, so only computed rows are longer. */
+/**
+ * The longest row in bytes, unless its reader takes less. An event has at most 20 MB in at most a few columns, so only computed
+ * rows are longer.
+ */
 export const LONGEST_ROW = 128 * 1024 * 1024;
 
 /**
@@ -14,14 +17,16 @@ export class CopyMessages {
   /** The length of a row that is too long, known before the row arrives. 0 means that there is none. */
   tooLong = 0;
   readonly #other: (bytes: Buffer) => void;
+  readonly #longest: number;
   readonly #header = Buffer.alloc(HEADER);
   #headerBytes = 0;
   #type = 0;
   /** Bytes of the current message that are still to come. */
   #missing = 0;
 
-  constructor(other: (bytes: Buffer) => void) {
+  constructor(other: (bytes: Buffer) => void, longest: number = LONGEST_ROW) {
     this.#other = other;
+    this.#longest = longest;
   }
 
   /** Returns the data of a chunk, in the memory of the chunk. */
@@ -65,7 +70,7 @@ export class CopyMessages {
     this.#type = bytes[at] as number;
     this.#missing = bytes.readUInt32BE(at + 1) - 4;
     if (this.#type !== COPY_DATA) this.#pass(bytes, at, HEADER);
-    else if (this.#missing > LONGEST_ROW) this.tooLong = this.#missing;
+    else if (this.#missing > this.#longest) this.tooLong = this.#missing;
   }
 
   #end(): void {

@@ -13,6 +13,8 @@ export interface CopyOutOptions {
   settings?: Readonly<Record<string, string>>;
   /** Postgres ends the statement after this time, in which waiting for the reader counts. 0 means never. */
   timeoutMs?: number;
+  /** The longest row in bytes. A longer one fails before it is read. */
+  longestRow?: number;
   signal?: AbortSignal;
 }
 
@@ -29,9 +31,13 @@ export class RowTooLongError extends Error {
   override readonly name = 'RowTooLongError';
   /** The SQLSTATE for a program that exceeds a limit, as if Postgres had refused the row. */
   readonly code = '54000';
+  readonly bytes: number;
+  readonly longest: number;
 
-  constructor(bytes: number) {
-    super(`a row of ${bytes} bytes is longer than ${LONGEST_ROW} bytes`);
+  constructor(bytes: number, longest: number) {
+    super(`a row of ${bytes} bytes is longer than ${longest} bytes`);
+    this.bytes = bytes;
+    this.longest = longest;
   }
 }
 
@@ -49,6 +55,7 @@ type Listener = (chunk: Buffer) => void;
 class CopyQuery implements Submittable {
   rows: number | undefined;
   readonly #text: string;
+  readonly #longestRow: number;
   #stream: Socket | undefined;
   readonly #chunks: Buffer[] = [];
   #waiting = 0;
@@ -56,8 +63,9 @@ class CopyQuery implements Submittable {
   #failure: Error | undefined;
   #wake: (() => void) | undefined;
 
-  constructor(text: string) {
+  constructor(text: string, longestRow: number) {
     this.#text = text;
+    this.#longestRow = longestRow;
   }
 
   submit(connection: unknown): void {
@@ -66,10 +74,10 @@ class CopyQuery implements Submittable {
     const driver = stream.listeners('data') as Listener[];
     const messages = new CopyMessages((bytes) => {
       for (const listener of driver) listener.call(stream, bytes);
-    });
+    }, this.#longestRow);
     const take = (chunk: Buffer) => {
       const data = messages.take(chunk);
-      if (messages.tooLong > 0) this.handleError(new RowTooLongError(messages.tooLong));
+      if (messages.tooLong > 0) this.handleError(new RowTooLongError(messages.tooLong, this.#longestRow));
       if (data.length > 0) this.#keep(data);
       if (!messages.ready) return;
       stream.off('data', take);
@@ -139,7 +147,7 @@ class CopyQuery implements Submittable {
  * aborting the signal, closes the connection, and Postgres stops.
  */
 export function copyOut(pool: Pool, text: string, options: CopyOutOptions = {}): CopyOut {
-  const { settings = {}, timeoutMs = 0, signal } = options;
+  const { settings = {}, timeoutMs = 0, longestRow = LONGEST_ROW, signal } = options;
   const set = Object.entries({
     statement_timeout: `${timeoutMs}ms`,
     // Postgres notices a closed connection even while it is still looking for rows.
@@ -147,7 +155,7 @@ export function copyOut(pool: Pool, text: string, options: CopyOutOptions = {}):
     ...settings,
   });
   const local = set.map(([name, value]) => `set local ${name} = ${quoted(value)}; `);
-  const query = new CopyQuery(`begin read only; ${local.join('')}${text}; commit`);
+  const query = new CopyQuery(`begin read only; ${local.join('')}${text}; commit`, longestRow);
   return {
     get rows() {
       return query.rows;

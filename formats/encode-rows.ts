@@ -9,6 +9,7 @@ import { brotli, identity, zstd } from './lines/compressor.ts';
 import { LARGEST_BLOCK, LinesEncoder } from './lines/lines-encoder.ts';
 import { type EncodedFile, type FileSink, OutputFiles } from './output-files.ts';
 import { ParquetEncoder } from './parquet/parquet-encoder.ts';
+import { unlessAborted } from './unless-aborted.ts';
 
 export interface EncodeOptions {
   columns: readonly Column[];
@@ -21,6 +22,8 @@ export interface EncodeOptions {
    * it.
    */
   maxFileBytes?: number | undefined;
+  /** Whether there is a file without rows when there are none. Otherwise there is no file then. */
+  evenEmpty?: boolean | undefined;
   openFile(index: number): Promise<FileSink>;
   /** Called with the rows and bytes that are in files so far. */
   onProgress?: ((rows: number, bytes: number) => void) | undefined;
@@ -35,7 +38,7 @@ export interface EncodeOptions {
 }
 
 export interface EncodedRows {
-  /** The written files. Empty if there were no rows. */
+  /** The written files. Empty if there were no rows, unless `evenEmpty`. */
   files: EncodedFile[];
   /** The rows in the files. */
   rows: number;
@@ -64,19 +67,15 @@ export async function encodeRows(
   const input = new CopyInput(kernel, options.onReject);
   const iterator = source[Symbol.asyncIterator]();
   const work = pump(iterator, input, encoder, freeChunks);
-  const over = new AbortController();
   try {
-    await (signal ? Promise.race([work, aborted(signal, over.signal)]) : work);
+    await unlessAborted(work, signal);
   } catch (error) {
     // Nobody waits for `work` any more. It fails at its next step, or never settles.
-    work.catch(() => undefined);
     encoder.destroy();
     stop(source, iterator);
     // The first error is the one to report, even if tidying up fails too.
     await files.abort().catch(() => undefined);
     throw error;
-  } finally {
-    over.abort();
   }
   const { rows, hashSum } = kernel.run;
   const hash = BigInt.asUintN(64, hashSum.value).toString(16).padStart(16, '0');
@@ -119,8 +118,10 @@ function requirePossible({ columns, format, compression, maxFileBytes }: EncodeO
 }
 
 function createEncoder(kernel: Kernel, files: OutputFiles, options: EncodeOptions): RowEncoder {
-  const { columns, format, compression, maxFileBytes, level } = options;
-  if (format === 'Parquet') return new ParquetEncoder({ kernel, files, compression, level, maxFileBytes });
+  const { columns, format, compression, maxFileBytes, level, evenEmpty = false } = options;
+  if (format === 'Parquet') {
+    return new ParquetEncoder({ kernel, files, compression, level, maxFileBytes, evenEmpty });
+  }
   const compressor = () =>
     compression === 'zstd' ? zstd(level) : compression === 'brotli' ? brotli(level) : identity();
   const csv = format === 'CSV';
@@ -131,20 +132,13 @@ function createEncoder(kernel: Kernel, files: OutputFiles, options: EncodeOption
     compression: compression === 'gzip' ? { level: level ?? 6 } : { compressor },
     header: Buffer.from(csv ? `${columns.map(({ name }) => csvName(name)).join(',')}\r\n` : ''),
     maxFileBytes,
+    evenEmpty,
     release,
   });
   return new LinesEncoder({ kernel, csv, blocks, maxFileBytes, take: (length) => pool.take(length) });
 }
 
 const csvName = (name: string) => (/[",\r\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name);
-
-/** Rejects when `signal` aborts, but no longer after `over` has aborted. */
-function aborted(signal: AbortSignal, over: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true, signal: over });
-  });
-}
 
 /** Stops a source, even if it waits for something that never comes. */
 function stop(source: AsyncIterable<Buffer>, iterator: AsyncIterator<Buffer>): void {

@@ -43,6 +43,11 @@ export class OutputFiles {
     return this.#open;
   }
 
+  /** Whether no file was opened yet. */
+  get isUnused(): boolean {
+    return this.#open === undefined && this.files.length === 0;
+  }
+
   async open(): Promise<OutputFile> {
     this.#requireRunning();
     const index = this.files.length;

@@ -2,7 +2,7 @@ import type { Column } from '../formats/columns.ts';
 import { build, type Expr, type SelectQuery } from '../hog/ast/index.ts';
 import { SourceError } from '../hog/errors.ts';
 import type { Parser } from '../hog/parser/index.ts';
-import { hasAggregate, isZoned, type Type } from '../hog/sql/index.ts';
+import { exported, hasAggregate, type Type } from '../hog/sql/index.ts';
 import { EVENT_COLUMNS } from './event-columns.ts';
 import { ModelError, type SelectionSchema } from './model-query.ts';
 import { misplaced } from './syntax-tree.ts';
@@ -139,33 +139,9 @@ export function columnOf(
     bare.kind === 'field' ? bare.chain.filter((part, index) => index > 0 || part !== 'events') : [];
   const known = EVENT_COLUMNS.files.find((one) => field.length === 1 && one.name === field[0]);
   const asIs = field.length === 1 && JSON_FIELDS.has(field[0] as string);
-  const [columnType, cast] = exported(type, asIs);
-  return { column: { name, type: columnType, nullable: known ? known.nullable : true }, cast };
-}
-
-function exported(type: Type, asIs: boolean): [Column['type'], (name: string) => string] {
-  // A time is an instant, whatever its zone.
-  if (isZoned(type)) return exported('datetime', asIs);
-  if (typeof type === 'object') {
-    if ('array' in type && type.array === 'string') return ['strings', (name) => `${name}::text[]`];
-    return ['json', (name) => `to_json(${name})::text`];
-  }
-  switch (type) {
-    case 'int':
-      return ['int64', (name) => `${name}::bigint`];
-    case 'float':
-      return ['float64', (name) => `${name}::float8`];
-    case 'bool':
-      return ['bool', (name) => `${name}::boolean`];
-    case 'datetime':
-      return ['timestamp', (name) => `${name}::timestamptz`];
-    case 'uuid':
-      return ['uuid', (name) => `${name}::uuid`];
-    case 'json':
-      return ['json', (name) => (asIs ? name : `${name}::text`)];
-    case 'date':
-      return ['string', (name) => `to_char(${name}, 'YYYY-MM-DD')`];
-    default:
-      return ['string', (name) => `${name}::text`];
-  }
+  const [columnType, cast] = exported(type);
+  return {
+    column: { name, type: columnType, nullable: known ? known.nullable : true },
+    cast: asIs && type === 'json' ? (column) => column : cast,
+  };
 }

@@ -1,3 +1,4 @@
+import { inlineValues } from '../db/inline-values.ts';
 import { timestamptzText } from '../db/timestamptz.ts';
 import type { Column } from '../formats/columns.ts';
 import { build, type Expr } from '../hog/ast/index.ts';
@@ -9,7 +10,6 @@ import { columnOf, readSelection } from './column-selection.ts';
 import { EVENT_COLUMNS } from './event-columns.ts';
 import { EVENT_SCHEMA } from './event-schema.ts';
 import { eventNames, filterCondition, sourceFault } from './filters.ts';
-import { inlineValues } from './inline-values.ts';
 import {
   type ColumnSet,
   ModelError,

@@ -1,11 +1,13 @@
 import { type Failure, ThreadError, ThreadPool } from '../hog/threads/pool.ts';
 import { refuse } from '../refusals.ts';
-import { type CompiledQuery, QueryError, type QueryJob } from './rules/request.ts';
+import { type CompiledFile, type CompiledQuery, QueryError, type QueryJob } from './rules/request.ts';
 
 /** Compiles queries in threads of its own: users decide what that costs. */
 export interface QueryCompiler {
   /** Throws a QueryError, a Refusal if others take all the time, or the reason of the signal when it is aborted. */
-  compile(job: QueryJob, signal?: AbortSignal): Promise<CompiledQuery>;
+  compile(job: Omit<QueryJob, 'form'>, signal?: AbortSignal): Promise<CompiledQuery>;
+  /** The same for a query whose rows are written to a file. */
+  compileFile(job: Omit<QueryJob, 'form'>, signal?: AbortSignal): Promise<CompiledFile>;
   close(): Promise<void>;
 }
 
@@ -23,19 +25,21 @@ export function createQueryCompiler({
   threads = 2,
   timeoutMs = 5_000,
 }: QueryCompilerOptions = {}): QueryCompiler {
-  const pool = new ThreadPool<QueryJob, CompiledQuery>({
+  const pool = new ThreadPool<QueryJob, CompiledQuery | CompiledFile>({
     entry: new URL('./thread.ts', import.meta.url),
     threads,
     maxWaiting: MOST_WAITING,
     maxWaitingOfOne: MOST_WAITING_OF_ONE,
   });
+  const run = (job: QueryJob, signal: AbortSignal | undefined) =>
+    pool
+      .run(job, { limitMs: timeoutMs, usedMs: 0 }, String(job.projectId), signal)
+      .catch((error: unknown) => {
+        throw error instanceof ThreadError ? translated(error, timeoutMs) : error;
+      });
   return {
-    compile: (job, signal) =>
-      pool
-        .run(job, { limitMs: timeoutMs, usedMs: 0 }, String(job.projectId), signal)
-        .catch((error: unknown) => {
-          throw error instanceof ThreadError ? translated(error, timeoutMs) : error;
-        }),
+    compile: async (job, signal) => (await run({ ...job, form: 'answer' }, signal)) as CompiledQuery,
+    compileFile: async (job, signal) => (await run({ ...job, form: 'file' }, signal)) as CompiledFile,
     close: () => pool.close(),
   };
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { RESULT_FORMATS } from '../../queries/rules/result-file.ts';
 import { errorBody, freeForm, timestamp } from '../fields.ts';
 
 const MOST_TEXT = 1024 * 1024;
@@ -87,6 +88,12 @@ const actorsQuery = z
   })
   .meta({ id: 'ActorsQuery' });
 
+export const format = z.enum(['json', ...RESULT_FORMATS]).meta({
+  description:
+    '`csv`, `jsonl`, `parquet` and `arrow` answer with a file that has all rows of a HogQLQuery or an EventsQuery, as `Accept` with ' +
+    'their media types does. Default: `json`.',
+});
+
 export const queryBody = z.object({
   query: z.discriminatedUnion('kind', [hogQLQuery, eventsQuery, actorsQuery], {
     error: ({ code }) =>
@@ -96,9 +103,10 @@ export const queryBody = z.object({
     .boolean()
     .default(false)
     .meta({ description: 'Whether the answer says how Postgres runs the query.' }),
+  format: format.optional(),
   async: z.boolean().default(false).meta({
     description:
-      'Whether the query is answered in the background: the answer is 202, with the id to ask for it.',
+      'Whether the query is answered in the background: the answer is 202, with the id to ask for it. A file cannot be.',
   }),
   client_query_id: z.string().max(400).nullish().meta({
     description: 'The id of a query in the background. By default it gets a new one.',

@@ -36,7 +36,7 @@ export async function repeatEvents(
 ): Promise<void> {
   const { rows } = await client.query(
     `select string_agg(quote_ident(column_name), ', ') as names from information_schema.columns
-     where table_name = 'events' and column_name not in ('uuid', 'inserted_at')`,
+     where table_schema = 'public' and table_name = 'events' and column_name not in ('uuid', 'inserted_at')`,
   );
   for (let at = have; at < want; at += have) {
     await client.query(

@@ -83,7 +83,7 @@ export async function createTenants(pool: Pool, port: number, options: { events:
     await client.query('update events set project_id = $1', [misbehaving.projectId]);
     const { rows: columns } = await client.query(
       `select string_agg(quote_ident(column_name), ', ') as names from information_schema.columns
-       where table_name = 'events' and column_name not in ('uuid', 'project_id')`,
+       where table_schema = 'public' and table_name = 'events' and column_name not in ('uuid', 'project_id')`,
     );
     await client.query(
       `insert into events (uuid, project_id, ${columns[0].names})

@@ -76,7 +76,7 @@ async function fill(url: string): Promise<Date> {
   await createEvents(client, drawn, start);
   const { rows } = await client.query(
     `select string_agg(quote_ident(column_name), ', ') as names from information_schema.columns
-     where table_name = 'events' and column_name not in ('uuid', 'inserted_at', 'project_id')`,
+     where table_schema = 'public' and table_name = 'events' and column_name not in ('uuid', 'inserted_at', 'project_id')`,
   );
   for (let at = drawn; at < EVENTS; at += drawn) {
     await client.query(

@@ -56,6 +56,8 @@ interface BlockFilesOptions {
   /** Called with a block's memory when nobody reads it any more. */
   release: (raw: Buffer) => void;
   maxFileBytes: number | undefined;
+  /** Whether there is a file without rows when there are none. */
+  evenEmpty: boolean;
 }
 
 /** So many blocks may be under way at the same time, which is enough for the thread pool. */
@@ -88,6 +90,7 @@ export class BlockFiles {
 
   async finish(): Promise<void> {
     await this.#last;
+    if (this.#options.evenEmpty && this.#options.files.isUnused) this.#file = await this.#begin();
     if (this.#file) await this.#end(this.#file);
   }
 

@@ -48,6 +48,8 @@ interface ParquetEncoderOptions {
   compression: Compression | null;
   level: number | undefined;
   maxFileBytes: number | undefined;
+  /** Whether there is a file without rows when there are none. */
+  evenEmpty: boolean;
 }
 
 /** Encodes rows in pages, collects the pages in row groups, and the row groups in files. */
@@ -58,6 +60,7 @@ export class ParquetEncoder implements RowEncoder {
   readonly #compress: Compress;
   readonly #files: ParquetFiles;
   readonly #maxFileBytes: number;
+  readonly #evenEmpty: boolean;
   /** The size so far of the file for the next row group. */
   #fileBytes = 0;
   #groupStart = 0;
@@ -70,8 +73,9 @@ export class ParquetEncoder implements RowEncoder {
   /** The write of the previous row group, which may still be under compression. */
   #writing: Promise<void> = Promise.resolve();
 
-  constructor({ kernel, files, compression, level, maxFileBytes }: ParquetEncoderOptions) {
+  constructor({ kernel, files, compression, level, maxFileBytes, evenEmpty }: ParquetEncoderOptions) {
     this.#kernel = kernel;
+    this.#evenEmpty = evenEmpty;
     this.#compress = pageCompression(kernel, compression, level);
     this.#maxFileBytes = maxFileBytes ?? Number.POSITIVE_INFINITY;
     this.#files = new ParquetFiles(files, kernel.columns, CODECS[compression ?? 'none']);
@@ -101,7 +105,7 @@ export class ParquetEncoder implements RowEncoder {
   async finish(): Promise<void> {
     if (this.#groupRows > 0) await this.#endGroup();
     await this.#writing;
-    await this.#files.end();
+    await this.#files.end({ evenEmpty: this.#evenEmpty });
   }
 
   destroy(): void {}

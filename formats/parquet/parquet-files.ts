@@ -113,8 +113,9 @@ export class ParquetFiles {
     this.#files.progress(rows);
   }
 
-  async end(): Promise<void> {
-    const file = this.#files.current;
+  /** Ends the current file. With `evenEmpty`, makes one without rows if there was none. */
+  async end({ evenEmpty = false }: { evenEmpty?: boolean } = {}): Promise<void> {
+    const file = this.#files.current ?? (evenEmpty && this.#files.isUnused ? await this.#begin() : undefined);
     if (!file) return;
     await file.write(fileFooter(this.#columns, this.#groups, this.#codec));
     let raw = 0;

@@ -11,6 +11,7 @@ import type { ParameterValue } from './sql.ts';
 import { type Type, typeName } from './types.ts';
 
 export { hasAggregate } from './aggregation.ts';
+export { exported, type FileType } from './exported.ts';
 export { AGGREGATES } from './functions/aggregates.ts';
 export { BOUNDED, UNBOUNDED } from './functions/growth.ts';
 export { FUNCTION_KINDS, FUNCTIONS } from './functions/index.ts';

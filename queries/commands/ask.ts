@@ -6,7 +6,7 @@ import type { ActionStep } from '../../properties/index.ts';
 import { refuse } from '../../refusals.ts';
 import type { QueryCompiler } from '../compiler.ts';
 import { explainRows, type QueryTime, readRows } from '../reads/rows.ts';
-import type { CompiledQuery, OutputColumn, QueryJob, QueryRequest } from '../rules/request.ts';
+import type { CompiledFile, CompiledQuery, OutputColumn, QueryJob, QueryRequest } from '../rules/request.ts';
 import { refusing } from './refusing.ts';
 
 export interface QueryDependencies {
@@ -62,12 +62,31 @@ export async function ask(
 }
 
 /** Compiles a query for the project of whoever asks. */
-export async function compile(
+export const compile = async (
   deps: QueryDependencies,
   asker: Asker,
   request: QueryJob['request'],
-): Promise<CompiledQuery> {
-  const { projectId, signal } = asker;
+): Promise<CompiledQuery> => {
+  const job = await jobOf(deps, asker, request);
+  return deps.compiling.take(asker, () => deps.queryCompiler.compile(job, asker.signal));
+};
+
+/** The same for a query whose rows are written to a file. */
+export const compileFile = async (
+  deps: QueryDependencies,
+  asker: Asker,
+  request: QueryJob['request'],
+): Promise<CompiledFile> => {
+  const job = await jobOf(deps, asker, request);
+  return deps.compiling.take(asker, () => deps.queryCompiler.compileFile(job, asker.signal));
+};
+
+/** What a query of a project is compiled from. */
+async function jobOf(
+  deps: QueryDependencies,
+  { projectId }: Asker,
+  request: QueryJob['request'],
+): Promise<Omit<QueryJob, 'form'>> {
   const [project, weeks] = await Promise.all([
     findProject(deps.pool, projectId),
     readSealedWeeks(deps.pool, projectId),
@@ -76,6 +95,5 @@ export async function compile(
   const actionId = 'actionId' in request ? request.actionId : null;
   const actionSteps = actionId ? await deps.actionSteps(projectId, actionId) : undefined;
   const { timezone, test_account_filters: testAccounts } = project;
-  const job = { request, projectId, timezone, now: Date.now(), testAccounts, actionSteps, weeks };
-  return deps.compiling.take(asker, () => deps.queryCompiler.compile(job, signal));
+  return { request, projectId, timezone, now: Date.now(), testAccounts, actionSteps, weeks };
 }

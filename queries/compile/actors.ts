@@ -3,7 +3,8 @@ import { build, type Expr } from '../../hog/ast/index.ts';
 import type { Parser } from '../../hog/parser/index.ts';
 import { selection } from '../../hog/sql/index.ts';
 import { NAMING_PROPERTIES } from '../../properties/person-name.ts';
-import type { ActorsQuery, CompiledQuery, QueryJob } from '../rules/request.ts';
+import { type ActorsQuery, QueryError, type QueryJob } from '../rules/request.ts';
+import type { Selected } from './columns.ts';
 import { givenConditions } from './conditions.ts';
 import { personName } from './events.ts';
 import { compileListing, type SpecialColumn } from './listed.ts';
@@ -37,11 +38,13 @@ const ALSO_KNOWN: Readonly<Record<string, string>> = {
 };
 
 /** Compiles a list of persons. */
-export async function compileActors(
-  parser: Parser,
-  job: QueryJob,
-  request: ActorsQuery,
-): Promise<CompiledQuery> {
+export async function compileActors(parser: Parser, job: QueryJob, request: ActorsQuery): Promise<Selected> {
+  if (job.form === 'file') {
+    throw new QueryError(
+      'query__kind',
+      'A list of persons is answered as JSON only. Select from persons in a HogQLQuery.',
+    );
+  }
   const scope = 'persons';
   const select = request.select?.length ? request.select : DEFAULT_COLUMNS;
   const compiled = await compileListing(parser, job, {

@@ -2,6 +2,11 @@
 import { isZoned, type Statement, type Type } from '../../hog/sql/index.ts';
 import { type CompiledQuery, MOST_BYTES, type OutputColumn } from '../rules/request.ts';
 
+/** A query as a statement, before it is known what becomes of its values. */
+export interface Selected extends Pick<CompiledQuery, 'columns' | 'page' | 'place' | 'hogql'> {
+  statement: Statement;
+}
+
 /**
  * Wraps a statement so that each of its columns is a JSON text. Postgres adds up the sizes itself, before it writes any value: a
  * single row may be larger than the memory of this process.

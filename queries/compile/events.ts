@@ -5,15 +5,16 @@ import { selectText } from '../../hog/text/index.ts';
 import { actionExpression, hogqlSources } from '../../properties/index.ts';
 import { NAMING_PROPERTIES } from '../../properties/person-name.ts';
 import { instantText } from '../../values/dates.ts';
-import type {
-  CompiledQuery,
-  EventConditions,
-  EventSource,
-  EventSpan,
-  EventsQuery,
-  QueryJob,
+import {
+  type CompiledQuery,
+  type EventConditions,
+  type EventSource,
+  type EventSpan,
+  type EventsQuery,
+  QueryError,
+  type QueryJob,
 } from '../rules/request.ts';
-import { QueryError } from '../rules/request.ts';
+import type { Selected } from './columns.ts';
 import { eventConditions, givenConditions, instant, instantOf, momentOf } from './conditions.ts';
 import { of } from './faults.ts';
 import { print } from './hogql.ts';
@@ -73,11 +74,7 @@ const SPECIAL: Readonly<Record<string, SpecialColumn>> = {
 };
 
 /** Compiles a list of events, or of groups of events if it has aggregates. */
-export async function compileEvents(
-  parser: Parser,
-  job: QueryJob,
-  request: EventsQuery,
-): Promise<CompiledQuery> {
+export async function compileEvents(parser: Parser, job: QueryJob, request: EventsQuery): Promise<Selected> {
   return compileListing(parser, job, {
     table: 'events',
     select: request.select,

@@ -4,8 +4,8 @@ import { SourceError } from '../../hog/errors.ts';
 import type { Parser } from '../../hog/parser/index.ts';
 import { createSchema, printStatement, QUERY_LIMITS } from '../../hog/sql/index.ts';
 import { selectText } from '../../hog/text/index.ts';
-import type { CompiledQuery, HogQLQuery, QueryJob } from '../rules/request.ts';
-import { asJson, plainColumns } from './columns.ts';
+import type { HogQLQuery, QueryJob } from '../rules/request.ts';
+import { plainColumns, type Selected } from './columns.ts';
 import { eventConditions } from './conditions.ts';
 import { of } from './faults.ts';
 import { filled } from './placeholders.ts';
@@ -16,22 +16,18 @@ const SCHEMA = createSchema('current');
 
 const hasLimit = (node: SelectNode): boolean => node.kind !== 'valuesQuery' && node.limit !== null;
 
-/** Compiles a whole SELECT. One without a LIMIT gets one, and the answer tells whether there is more. */
-export async function compileHogQL(
-  parser: Parser,
-  job: QueryJob,
-  request: HogQLQuery,
-): Promise<CompiledQuery> {
+/** Compiles a whole SELECT. In an answer, one without a LIMIT gets one, and the answer tells whether there is more. */
+export async function compileHogQL(parser: Parser, job: QueryJob, request: HogQLQuery): Promise<Selected> {
   const { query: source, values, filters } = request;
   const conditions = await eventConditions(filters ?? {}, { parser, job, field: 'query__filters' });
   return of('query', async () => {
     const read = await parser.select(source);
     const tree = placed(source, () => filled(read, { values: values ?? {}, filters: conditions }));
-    const isPaged = !hasLimit(tree);
+    const isPaged = job.form === 'answer' && !hasLimit(tree);
     const page = isPaged ? { limit: DEFAULT_ROWS, offset: 0 } : null;
     const statement = print(tree, job, { source, rows: isPaged ? DEFAULT_ROWS + 1 : MOST_ROWS });
     return {
-      ...asJson(statement),
+      statement,
       columns: plainColumns(statement),
       page,
       place: null,
@@ -52,10 +48,10 @@ function placed<T>(source: string, work: () => T): T {
 export const withLimit = (node: SelectNode, rows: number): SelectNode =>
   node.kind === 'valuesQuery' ? node : { ...node, limit: build.integer(rows) };
 
-/** Prints a query, with a LIMIT if it has none. With `rows: null` it needs none. */
+/** Prints a query, with a LIMIT if it has none. With `rows: null`, or for a file, it needs none. */
 export const print = (
   tree: SelectNode,
-  { projectId, timezone, now, weeks }: QueryJob,
+  { form, projectId, timezone, now, weeks }: QueryJob,
   { source, rows }: { source?: string; rows: number | null },
 ) =>
   printStatement(tree, {
@@ -64,6 +60,8 @@ export const print = (
     ...(source !== undefined && { source }),
     limits: {
       ...QUERY_LIMITS,
-      ...{ defaultRows: rows, maxRows: rows === null ? null : Math.max(MOST_ROWS, rows) },
+      ...(form === 'file' || rows === null
+        ? { defaultRows: null, maxRows: null }
+        : { defaultRows: rows, maxRows: Math.max(MOST_ROWS, rows) }),
     },
   });

@@ -4,9 +4,9 @@ import { SourceError } from '../../hog/errors.ts';
 import type { Parser } from '../../hog/parser/index.ts';
 import { hasAggregate, selection } from '../../hog/sql/index.ts';
 import { expressionText, selectText } from '../../hog/text/index.ts';
-import type { CompiledQuery, OutputColumn, QueryJob } from '../rules/request.ts';
+import type { OutputColumn, QueryJob } from '../rules/request.ts';
 import { QueryError } from '../rules/request.ts';
-import { asJson, shownType } from './columns.ts';
+import { type Selected, shownType } from './columns.ts';
 import { of } from './faults.ts';
 import { DEFAULT_ROWS, MOST_ROWS, print, withLimit } from './hogql.ts';
 
@@ -70,11 +70,7 @@ export const parsed = (
   Promise.all(texts.map((text, index) => writtenAt(parser, `${field}__${index}`, codeOf(text))));
 
 /** Compiles a list of columns with conditions and an order. */
-export async function compileListing(
-  parser: Parser,
-  job: QueryJob,
-  listing: Listing,
-): Promise<CompiledQuery> {
+export async function compileListing(parser: Parser, job: QueryJob, listing: Listing): Promise<Selected> {
   const { table, special, tests } = listing;
   if (listing.select.length === 0) throw new QueryError('query__select', 'Select at least one column.');
   if (listing.select.length > MOST_COLUMNS) {
@@ -98,7 +94,8 @@ export async function compileListing(
       : null;
   const [grouped, single] = [tests.filter(isOfGroups), tests.filter((one) => !isOfGroups(one))];
   const where = [...listing.where, ...single.map((one) => one.expr)];
-  const limit = Math.min(listing.limit || DEFAULT_ROWS, MOST_ROWS);
+  const isFile = job.form === 'file';
+  const limit = isFile ? listing.limit || null : Math.min(listing.limit || DEFAULT_ROWS, MOST_ROWS);
   const offset = listing.offset ?? 0;
   const base = selection({
     table,
@@ -106,6 +103,7 @@ export async function compileListing(
     where: where.length > 0 ? build.and(where) : null,
     orderBy,
     offset,
+    limit: isFile ? limit : null,
   });
   const tree: SelectQuery = {
     ...base,
@@ -118,16 +116,16 @@ export async function compileListing(
     ...order.map((one) => one.written),
   ];
   return of('query', async () => {
-    const statement = await blaming(written, table, job, () => print(tree, job, { rows: limit + 1 }));
+    const statement = await blaming(written, table, job, () => print(tree, job, { rows: (limit ?? 0) + 1 }));
     return {
-      ...asJson(statement),
+      statement,
       columns: outputs.map(({ name, type, from }) => {
         const one = typeof from === 'number' ? statement.columns[from] : undefined;
         return { name, from, type: one ? shownType(one.type, one.typeName) : type };
       }),
-      page: { limit, offset },
+      page: isFile || limit === null ? null : { limit, offset },
       place,
-      hogql: selectText(withLimit(tree, limit)),
+      hogql: selectText(limit === null ? tree : withLimit(tree, limit)),
     };
   });
 }

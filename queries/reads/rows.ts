@@ -1,3 +1,4 @@
+import { RowTooLongError } from '../../db/copy-out.ts';
 import type { Pool, Transaction } from '../../db/pool.ts';
 import { inTurn, isStatementTimeout, readOnly, refusesQuery } from '../../db/reading.ts';
 import { ofProject } from '../../db/roles/project-setting.ts';
@@ -110,8 +111,13 @@ const tooLarge = () =>
     'query',
     `The result is larger than ${MOST_BYTES / 1024 / 1024} MiB. Select fewer columns or rows, or export them.`,
   );
-const tooSlow = ({ seconds, advice }: QueryTime) =>
-  new QueryError('query', `The query takes longer than ${seconds} seconds. ${advice}`);
+export const tooSlow = ({ seconds, advice }: QueryTime) =>
+  new QueryError(
+    'query',
+    `The query takes longer than ${seconds} ${seconds === 1 ? 'second' : 'seconds'}. ${advice}`,
+  );
+const tooLong = ({ bytes, longest }: RowTooLongError) =>
+  new QueryError('query', `A row has ${bytes} bytes, and may have ${longest}. Select fewer columns.`);
 
 /** Messages of functions of ours, for whoever wrote the query. */
 const OURS = '54000';
@@ -138,6 +144,7 @@ const OVER_LIMIT = '53400';
 export function faultOf(error: unknown, time = AT_ONCE): unknown {
   const { code, message } = error as { code?: string; message?: string };
   if (isStatementTimeout(error)) return tooSlow(time);
+  if (error instanceof RowTooLongError) return tooLong(error);
   if (!refusesQuery(error) && code !== OVER_LIMIT) return error;
   if (code === OURS) return new QueryError('query', message ?? '');
   return new QueryError('query', REASONS[code ?? ''] ?? `The query does not fit the data (${code}).`);

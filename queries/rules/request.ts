@@ -1,4 +1,5 @@
 import type { SealedWeek } from '../../db/event-spans.ts';
+import type { Column } from '../../formats/columns.ts';
 import type { ActionStep } from '../../properties/index.ts';
 
 /** For how many seconds Postgres may work for a query: while somebody waits for the answer, and while nobody does. */
@@ -83,8 +84,15 @@ export interface EventSource extends EventConditions {
 /** A query with an answer of its own. */
 export type QueryRequest = HogQLQuery | EventsQuery | ActorsQuery;
 
+/**
+ * What a query is compiled for: an answer in JSON, which has a page of rows and is held in memory, or a file, which has all rows
+ * and is written row by row.
+ */
+export type QueryForm = 'answer' | 'file';
+
 /** What a query is compiled from. */
 export interface QueryJob {
+  form: QueryForm;
   request: QueryRequest | EventSource;
   projectId: number;
   timezone: string;
@@ -127,6 +135,16 @@ export interface CompiledQuery {
   page: { limit: number; offset: number } | null;
   /** The columns that tell the place of a row in a list by time. Null: the list has another order. */
   place: { timestamp: number; uuid: number } | null;
+  /** The query as HogQL. */
+  hogql: string;
+}
+
+/** A query whose rows are written to a file. */
+export interface CompiledFile {
+  /** `copy (select …) to stdout (format binary)`. */
+  text: string;
+  /** The columns of the file. */
+  columns: Column[];
   /** The query as HogQL. */
   hogql: string;
 }

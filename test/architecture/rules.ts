@@ -275,7 +275,7 @@ export const PLACES: Record<string, Place> = {
   },
   formats: {
     paths: ['formats/'],
-    holds: 'the bytes of a COPY to files of JSON lines, CSV and Parquet',
+    holds: 'the bytes of a COPY to JSON lines, CSV, Parquet and Arrow',
     imports: [],
     onlyPackages: ['node:crypto', 'node:fs', 'node:path', 'node:stream', 'node:util', 'node:zlib'],
   },

@@ -1,4 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -69,10 +72,61 @@ test('a query comes from a file, too, and more rows than are shown are told', as
   expect(stderr).toBe('There are more than 100 rows. Add a LIMIT.\n');
 });
 
+test('all rows go to a file, whose name tells the format', async () => {
+  const csv = path.join(folder, 'events.csv');
+  const told = await query([SOURCE, '--output', csv]);
+  expect(told).toEqual({ code: 0, stdout: '', stderr: `Wrote 64 bytes to ${csv}.\n` });
+  expect(readFileSync(csv, 'utf8')).toBe(
+    'event,price,properties.note\r\nbuy,10,"a ""b"", c\nd"\r\nlook,2.5,\r\n',
+  );
+  const lines = path.join(folder, 'numbers');
+  const numbers = 'select arrayJoin(range(0, 300)) as n from events order by n';
+  expect((await query([numbers, '--format', 'jsonl', '--output', lines])).code).toBe(0);
+  const rows = readFileSync(lines, 'utf8').trimEnd().split('\n');
+  expect([rows.length, rows[0], rows.at(-1)]).toEqual([600, '{"n":0}', '{"n":299}']);
+  const parquet = path.join(folder, 'numbers.parquet');
+  expect((await query([numbers, '--output', parquet])).code).toBe(0);
+  expect(readFileSync(parquet).subarray(-4).toString()).toBe('PAR1');
+  const arrow = path.join(folder, 'numbers.arrows');
+  expect((await query([numbers, '--output', arrow])).code).toBe(0);
+  // A stream of Arrow begins with the mark of a message, and ends with one of no length.
+  const end = Buffer.from([255, 255, 255, 255, 0, 0, 0, 0]);
+  expect([readFileSync(arrow).subarray(0, 4), readFileSync(arrow).subarray(-8)]).toEqual([
+    end.subarray(0, 4),
+    end,
+  ]);
+});
+
+test('a file that breaks off leaves what was there before', async () => {
+  const file = path.join(folder, 'old.csv');
+  writeFileSync(file, 'old');
+  const breaking = createServer((_request, response) => {
+    response.write('n\r\n1\r\n', () => response.destroy());
+  });
+  breaking.listen(0, '127.0.0.1');
+  await once(breaking, 'listening');
+  const { port } = breaking.address() as AddressInfo;
+  const broken = await query(['select 1', '--output', file], { SLUICE_URL: `http://127.0.0.1:${port}` });
+  breaking.close();
+  expect([broken.code, broken.stdout]).toEqual([1, '']);
+  expect(broken.stderr).toContain(`The result broke off, and ${file} was not written`);
+  const wrong = await query(['select evnt from events', '--output', file]);
+  expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining("perhaps you meant 'event'")]);
+  expect(readFileSync(file, 'utf8')).toBe('old');
+  expect(readdirSync(folder).filter((name) => name.endsWith('.part'))).toEqual([]);
+});
+
 test.each([
   [['select evnt from events'], 1, /perhaps you meant 'event'.*\nselect evnt from events\n {7}\^\n$/],
   [['select 1', '--format', 'xml'], 2, /--format: "xml" is none of table, csv, json/],
   [['select 1', '--file', 'x'], 2, /not both/],
+  [['select 1', '--format', 'parquet'], 2, /--format: "parquet" needs --output/],
+  [
+    ['select 1', '--format', 'table', '--output', 'x.csv'],
+    2,
+    /"table" is none of csv, jsonl, parquet, arrow/,
+  ],
+  [['select 1', '--output', 'rows.txt'], 2, /say with --format whether "rows.txt" is csv/],
 ])('%j says what is wrong', async (args, code, message) => {
   const result = await query(args);
   expect([result.code, result.stdout]).toEqual([code, '']);

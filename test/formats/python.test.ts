@@ -3,11 +3,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { encodeArrow } from '../../formats/arrow/encode-arrow.ts';
 import type { Column } from '../../formats/columns.ts';
 import { COMPRESSIONS, type Compression } from '../../formats/formats.ts';
 import { findPythonPackages } from '../support/python-packages.ts';
 import { rounds } from '../support/rounds.ts';
-import { copyBytes, type Row } from './copy-binary.ts';
+import { copyBytes, inChunks, type Row } from './copy-binary.ts';
 import { encode } from './encode.ts';
 import { jsonLine } from './expected.ts';
 
@@ -81,6 +82,11 @@ def line(row):
 if kind == 'pyarrow':
     import pyarrow.parquet as pq
     rows = pq.read_table(name).to_pylist()
+elif kind == 'arrow':
+    import pyarrow as pa
+    table = pa.ipc.open_stream(open(name, 'rb')).read_all()
+    table.validate(full=True)
+    rows = table.to_pylist()
 elif kind == 'duckdb':
     cursor = connect().execute("select * from read_parquet(?)", [name])
     names = [column[0] for column in cursor.description]
@@ -154,10 +160,32 @@ describeFound('readers in Python', () => {
     return contents[0] as Buffer;
   }
 
+  test.each(['Parquet', 'CSV', 'JSONLines'] as const)('read a file of %s without rows', async (format) => {
+    const { contents } = await encode(copyBytes(columns, []), {
+      ...{ columns, format, compression: null, evenEmpty: true },
+    });
+    const content = contents[0] as Buffer;
+    const names = columns.map(({ name }) => name).join(',');
+    if (format !== 'Parquet') return expect(content.toString()).toBe(format === 'CSV' ? `${names}\r\n` : '');
+    expect(read('pyarrow', content)).toBe('');
+    expect(read('duckdb', content)).toBe('');
+  });
+
   test.each([null, ...COMPRESSIONS.Parquet])('see the same rows in Parquet with %s', async (compression) => {
     const content = await written('Parquet', compression);
     expectRows(read('pyarrow', content));
     expectRows(read('duckdb', content));
+  });
+
+  test.each([ROWS, 0])('see the same %d rows in a stream of Arrow', async (count) => {
+    const chunks: Buffer[] = [];
+    await encodeArrow(inChunks(copyBytes(columns, rows.slice(0, count)), 65_536), {
+      columns,
+      write: async (chunk) => void chunks.push(Buffer.from(chunk)),
+    });
+    const output = read('arrow', Buffer.concat(chunks));
+    if (count > 0) expectRows(output);
+    else expect(output).toBe('');
   });
 
   test('find by statistics what a look at all rows finds', async () => {

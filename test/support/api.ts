@@ -247,6 +247,8 @@ export function apiForFile(
       readingPool: api.pool,
       lanePool: api.pool,
       reader: api.reader,
+      resultPool: api.reader,
+      resultTurns: new Turns({ atOnce: 2, perAsker: 1 }),
       listener: api.listener,
       ingest: api.ingest,
       definitions: api.definitions,

@@ -1,7 +1,7 @@
-import { type LiteralType, sqlLiteral } from '../db/sql-literal.ts';
+import { type LiteralType, sqlLiteral } from './sql-literal.ts';
 
 /**
- * Replaces the parameters of a statement by their values. Texts that come from queries are values, so they are always
+ * Replaces the parameters of a statement by their values, for COPY, which takes none. Texts that come from queries are values, so they are always
  * quoted.
  */
 export function inlineValues({

@@ -58,7 +58,22 @@ export async function summarizeOpenWeeks(pool: Pool, { signal, beat }: Work): Pr
  * Gives the weeks that are over their indexes, and notes which times the events of each project have there. Ingestion and readers
  * go on meanwhile. Work that was ended in the middle begins again. Returns how many weeks were sealed.
  */
-export async function sealEventWeeks(pool: Pool, work: Work): Promise<number> {
+export function sealEventWeeks(pool: Pool, work: Work): Promise<number> {
+  return onConnection(pool, work, async (client) => {
+    const { rows } = await client.query('select pg_try_advisory_lock($1) as mine', [LOCKS.sealing]);
+    if (!rows[0].mine) return 0;
+    // The newest first: they are asked for most.
+    const over = (await weeksToSeal(pool)).toReversed();
+    for (const partition of over) {
+      work.signal.throwIfAborted();
+      await seal(client, partition);
+    }
+    return over.length;
+  });
+}
+
+/** Lists the weeks that get no more events, and have not all of their indexes. */
+async function weeksToSeal(pool: Pool): Promise<string[]> {
   // A restored database has the notes of its weeks, and not their indexes.
   const { rows } = await pool.query(
     `select w.partition from event_weeks w where w.sealed_at is not null and not exists (
@@ -68,23 +83,11 @@ export async function sealEventWeeks(pool: Pool, work: Work): Promise<number> {
   );
   const sealed = new Set(rows.map((row) => row.partition as string));
   const end = Date.parse(await storedBefore(pool));
-  const over = (await listEventPartitions(pool)).filter(
-    ({ name, to }) => to.getTime() <= end && !sealed.has(name),
-  );
-  // The newest first: they are asked for most.
-  let count = 0;
-  for (const { name } of over.toReversed()) {
-    work.signal.throwIfAborted();
-    if (!(await onConnection(pool, work, (client) => seal(client, name)))) break;
-    count += 1;
-  }
-  return count;
+  const weeks = await listEventPartitions(pool);
+  return weeks.filter(({ name, to }) => to.getTime() <= end && !sealed.has(name)).map(({ name }) => name);
 }
 
-/** Returns false if another process seals. */
-async function seal(client: Transaction, partition: string): Promise<boolean> {
-  const { rows } = await client.query('select pg_try_advisory_lock($1) as mine', [LOCKS.sealing]);
-  if (!rows[0].mine) return false;
+async function seal(client: Transaction, partition: string): Promise<void> {
   for (const index of SEALED) await buildIndex(client, partition, index);
   await client.query(`analyze ${partition}`);
   await client.query('begin');
@@ -104,7 +107,6 @@ async function seal(client: Transaction, partition: string): Promise<boolean> {
     [partition],
   );
   await client.query('commit');
-  return true;
 }
 
 /** Builds an index that is not there. One that is not valid was left by a build that was ended. */

@@ -120,8 +120,8 @@ describe('weeks that are over', () => {
     for (const week of ['2022-05-02', '2022-05-09', '2022-05-16']) await insertedAt(1, `${week}T00:00:00Z`);
     await ensureEventPartitions(database.pool, new Date(), 2);
     const counts = await Promise.all([1, 2, 3].map(() => sealEventWeeks(database.pool, work())));
-    await sealEventWeeks(database.pool, work());
-    expect(counts.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(3);
+    counts.push(await sealEventWeeks(database.pool, work()));
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(3);
     for (const week of ['events_20220502', 'events_20220509', 'events_20220516'])
       expect(await indexesOf(week)).toEqual(ALL);
   });

@@ -2164,7 +2164,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'two processes seal the same week',
     file: 'db/event-weeks.ts',
-    from: 'if (!rows[0].mine) return false;',
+    from: 'if (!rows[0].mine) return 0;',
     to: '',
     test: 'test/db/event-weeks.test.ts',
     named: 'one process at a time',

@@ -4,6 +4,7 @@ import { claim, type QueueRow, type Want } from '../rows/queue.ts';
 import { Aside } from './aside.ts';
 import { type AttemptDependencies, Attempts } from './attempts.ts';
 import type { Outcome } from './delivery.ts';
+import { Doubts } from './doubts.ts';
 import { GovernedClaims } from './governed.ts';
 import { type Line, Lines, type LookOptions, takenBefore } from './lines.ts';
 import { AFTER_ERROR, ofOther } from './outcomes.ts';
@@ -32,6 +33,9 @@ const wantOf = ({ line, count }: Share): Want => ({
   since: new Date(line.since).toISOString(),
 });
 
+const functionsOf = (shares: readonly Share[]) =>
+  shares.map(({ line: { projectId, functionId } }) => ({ projectId, functionId }));
+
 /** Takes invocations that are due, and has them attempted. No function and no project gets all places. */
 export class Deliverer {
   readonly #deps: AttemptDependencies;
@@ -41,6 +45,7 @@ export class Deliverer {
   readonly #attempts: Attempts;
   readonly #results: Results;
   readonly #claims: GovernedClaims;
+  readonly #doubts: Doubts;
   /** Claims of invocations with a policy, which take longer. */
   readonly #governing = new Aside(this.#load.reserved);
   /** Claims for functions that have much to do. Many rows take longer to claim and to begin with. */
@@ -57,6 +62,7 @@ export class Deliverer {
     const { leaseSeconds } = this.#options;
     this.#lines = new Lines(deps.pool, this.#options);
     this.#claims = new GovernedClaims(deps.pool);
+    this.#doubts = new Doubts(deps.pool);
     this.#results = new Results(deps.pool, deps.logger, leaseSeconds * 1_000);
     this.#attempts = new Attempts(deps, {
       ...{ lines: this.#lines, load: this.#load, leaseSeconds },
@@ -79,6 +85,9 @@ export class Deliverer {
     while (this.inFlight + this.#load.unwritten.all > 0)
       await new Promise((resolve) => setTimeout(resolve, 10));
     await this.#results.idle();
+    await this.#doubts.settle().catch((error: unknown) => {
+      this.#deps.logger.warn({ err: error }, 'invocations of functions could not be given back');
+    });
   }
 
   /** Invocations of these functions are due now. */
@@ -113,6 +122,7 @@ export class Deliverer {
       try {
         // A claim that is under way counts in lines that it knows.
         if (Date.now() >= this.#lines.nextLook) {
+          await this.#doubts.settle();
           await this.#lines.look(() => !this.#governing.isBusy && !this.#refilling.isBusy);
         }
         while (!this.#isClosing && (await this.#take())) await pause(CLAIM_EVERY);
@@ -199,6 +209,7 @@ export class Deliverer {
     try {
       rows = await claim(this.#deps.pool, shares.map(wantOf), { lease, seconds });
     } catch (error) {
+      this.#doubts.add(lease, functionsOf(shares));
       expectAll(shares);
       throw error;
     }
@@ -217,7 +228,7 @@ export class Deliverer {
         : takenBefore(began);
     }
     for (const row of rows) this.#count(row, 1);
-    void this.#attempts.begin({ rows, lease });
+    this.#attempts.begin({ rows, lease });
   }
 
   async #refill(shares: readonly Share[]): Promise<void> {
@@ -237,19 +248,24 @@ export class Deliverer {
     try {
       const found = await this.#claims.claim(shares.map(wantOf), { lease, seconds });
       for (const [index, { line }] of shares.entries()) {
-        const { rows, startsIn, again, isEmpty } = found[index]!;
+        const { rows, startsIn, again, isEmpty, gathering } = found[index]!;
+        line.gathering = gathering;
         if (again !== null) line.dueAt = Math.min(line.dueAt, began + again);
         if (isEmpty) line.since = takenBefore(began);
         for (const row of rows) this.#count(row, 1);
-        const startsAt = startsIn.map((one) => began + one);
-        if (rows.length > 0) void this.#attempts.begin({ rows, lease, isGoverned: true, startsAt });
+        const startsAt = new Map(rows.map((row, at) => [row, began + startsIn[at]!]));
+        if (rows.length > 0) this.#attempts.begin({ rows, lease, isGoverned: true, startsAt });
       }
     } catch (error) {
       this.#deps.logger.warn(
         { err: error },
         'invocations of functions with a policy of delivery could not be taken',
       );
-      for (const { line } of shares) line.dueAt = Math.min(line.dueAt, Date.now() + AFTER_ERROR);
+      this.#doubts.add(lease, functionsOf(shares));
+      for (const { line } of shares) {
+        line.gathering = undefined;
+        line.dueAt = Math.min(line.dueAt, Date.now() + AFTER_ERROR);
+      }
     }
   }
 

@@ -10,6 +10,7 @@ import { type Cost, charge } from '../rows/states.ts';
 import { stateLine } from '../rules/state-line.ts';
 import { WATCHER } from '../rules/watcher.ts';
 import type { Outcome } from './delivery.ts';
+import { ended } from './outcomes.ts';
 
 interface Result {
   row: QueueRow;
@@ -23,6 +24,12 @@ const MOST = 1_000;
 const GATHER = 5;
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 2_000;
+
+/** Classes of errors of Postgres: values and statements that it takes at no time. */
+const REFUSED = ['22', '54'];
+const isRefused = (error: unknown): boolean =>
+  REFUSED.includes(String((error as { code?: unknown }).code).slice(0, 2));
+const UNSTORABLE = 'What the invocation came to could not be stored.';
 
 /** Writes what became of invocations. Those that end while others are being written share the next transaction. */
 export class Results {
@@ -72,15 +79,28 @@ export class Results {
           { err: error, results: results.length },
           'results of functions could not be written',
         );
+        if (isRefused(error)) return this.#apart(results);
         if (Date.now() + wait > until) return new Set();
         await pause(wait);
       }
     }
   }
 
+  /** Writes results of which some cannot be stored: those that can, and of the others that they failed. */
+  async #apart(results: readonly Result[]): Promise<ReadonlySet<number>> {
+    if (results.length === 1) {
+      const [{ outcome, ...one }] = results as [Result];
+      if (outcome.error === UNSTORABLE) return new Set();
+      return this.#persistently([{ ...one, outcome: ended('failed', UNSTORABLE) }]);
+    }
+    const half = Math.ceil(results.length / 2);
+    const first = await this.#persistently(results.slice(0, half));
+    return new Set([...first, ...(await this.#persistently(results.slice(half)))]);
+  }
+
   #transaction(results: readonly Result[]): Promise<ReadonlySet<number>> {
     return transaction(this.#pool, async (client) => {
-      const ended: Ended[] = [];
+      const over: Ended[] = [];
       const postponed: Postponed[] = [];
       for (const { row, lease, outcome } of results) {
         const { status, error, attempts, attempt, progress, after } = outcome;
@@ -88,12 +108,12 @@ export class Results {
         if (status === 'postponed') postponed.push({ seq: row.seq, lease, attempt, progress, after });
         else {
           const clean = error === null ? null : cleanText(error);
-          ended.push({ row, lease, status, error: clean, attempts: storable(attempts) });
+          over.push({ row, lease, status, error: clean, attempts: storable(attempts) });
         }
       }
-      const over = await end(client, ended);
-      await wakeNext(client, linesOf(ended.filter(({ row }) => over.has(row.seq))));
-      const ours = new Set([...over, ...(await postpone(client, postponed))]);
+      const gone = await end(client, over);
+      await wakeNext(client, linesOf(over.filter(({ row }) => gone.has(row.seq))));
+      const ours = new Set([...gone, ...(await postpone(client, postponed))]);
       const counted = results.filter(({ row }) => ours.has(row.seq));
       await addLogs(
         client,

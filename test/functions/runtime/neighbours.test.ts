@@ -17,7 +17,8 @@ import { eventually } from '../../support/eventually.ts';
 import { reservePort } from '../../support/ports.ts';
 import { runtimeForFile, sender } from './world.ts';
 
-const world = runtimeForFile({ starts: false });
+// Nothing may wait until a claim is over.
+const world = runtimeForFile({ starts: false, settings: { SLUICE_FUNCTION_LEASE_SECONDS: '600' } });
 const logger = createLogger({ name: 'test', level: 'silent' });
 let bob: Tenant;
 beforeAll(async () => {

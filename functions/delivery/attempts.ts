@@ -38,7 +38,7 @@ export interface AttemptSurroundings {
   /** How long an invocation is ours after its progress was stored, in seconds. */
   leaseSeconds: number;
   /** An invocation has ended, with all others of its batch. */
-  finish(row: QueueRow, lease: string, outcome: Outcome): Promise<void>;
+  finish(row: QueueRow, lease: string, outcome: Outcome): void;
   /** One of a batch has ended, and the others have not. */
   finishOne(row: QueueRow, lease: string, outcome: Outcome): void;
 }
@@ -119,7 +119,7 @@ export class Attempts {
         return;
       }
       this.#deps.logger.warn({ err: error }, 'invocations of functions could not be prepared');
-      for (const row of rows) void this.#around.finish(row, lease, postponed(row, AFTER_ERROR));
+      for (const row of rows) this.#around.finish(row, lease, postponed(row, AFTER_ERROR));
       return;
     }
     for (const [index, row] of rows.entries()) {
@@ -194,7 +194,7 @@ export class Attempts {
       this.#deps.logger.warn({ err: error, functionId: row.function_id }, 'an invocation could not be begun');
       result = { row, outcome: postponed(row, AFTER_ERROR) };
     }
-    await this.#around.finish(result.row, claimed.lease, result.outcome);
+    this.#around.finish(result.row, claimed.lease, result.outcome);
   }
 
   async #ended(

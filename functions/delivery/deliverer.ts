@@ -25,6 +25,9 @@ export const DELIVERER_DEFAULTS: DelivererOptions = {
 /** Claims follow each other at this distance at least, in milliseconds, so that each takes many. */
 const CLAIM_EVERY = 10;
 
+/** When there is no room for what is due, it is looked again after so many milliseconds, unless something ends before. */
+const CLAIM_AGAIN = 50;
+
 /** So many rows are claimed and begun in no time. */
 const FEW = 8;
 
@@ -63,7 +66,7 @@ export class Deliverer {
     this.#lines = new Lines(deps.pool, this.#options);
     this.#claims = new GovernedClaims(deps.pool);
     this.#doubts = new Doubts(deps.pool);
-    this.#results = new Results(deps.pool, deps.logger, leaseSeconds * 1_000);
+    this.#results = new Results(deps.pool, deps.logger, leaseSeconds * 1_000, this.#load);
     this.#attempts = new Attempts(deps, {
       ...{ lines: this.#lines, load: this.#load, leaseSeconds },
       finish: (row, lease, outcome) => this.#finish(row, lease, outcome),
@@ -131,7 +134,10 @@ export class Deliverer {
         this.#deps.logger.warn({ err: error }, 'invocations of functions could not be taken');
         await this.#rest(AFTER_ERROR / 5);
       }
-      if (!this.#isAwake && !this.#isClosing) await this.#rest(Math.max(CLAIM_EVERY, this.#untilNext()));
+      if (!this.#isAwake && !this.#isClosing) {
+        const next = this.#untilNext();
+        await this.#rest(next > 0 ? Math.max(CLAIM_EVERY, next) : CLAIM_AGAIN);
+      }
     }
   }
 
@@ -275,20 +281,29 @@ export class Deliverer {
     this.#load.inProgress.add(projectId, by);
   }
 
-  async #finish(row: QueueRow, lease: string, outcome: Outcome): Promise<void> {
+  #finish(row: QueueRow, lease: string, outcome: Outcome): void {
     const { project_id: projectId, function_id: functionId } = row;
+    const { status, after } = outcome;
     // Its place is free. What is still to be written has a limit of its own.
     this.#count(row, -1);
     this.#load.unwritten.add(projectId, 1);
     this.#stirSoon();
-    const [isOurs] = await Promise.all([
+    const written = Promise.all([
       this.#results.add(row, lease, outcome),
       ...(row.others ?? []).map((one) => this.#results.add(one, lease, ofOther(outcome))),
     ]);
+    // Neither what the invocation was given nor what it has had is needed until then.
+    const dueAgain = status === 'postponed' ? after : undefined;
+    void written.then(([isOurs]) => this.#written({ projectId, functionId }, isOurs ? dueAgain : undefined));
+  }
+
+  /** The result of an invocation is written. `after`: it is due again then. */
+  #written(
+    { projectId, functionId }: Pick<Line, 'projectId' | 'functionId'>,
+    after: number | undefined,
+  ): void {
     this.#load.unwritten.add(projectId, -1);
-    if (isOurs && outcome.status === 'postponed') {
-      this.#lines.expect({ projectId, functionId }, Date.now() + outcome.after);
-    }
+    if (after !== undefined) this.#lines.expect({ projectId, functionId }, Date.now() + after);
     // There may be room for another one now, and one that had to wait for this.
     const { max_concurrency: most, ordering } = this.#lines.policyOf(functionId);
     if (most !== undefined || ordering === 'distinct_id') {

@@ -190,7 +190,8 @@ export interface Postponed {
   seq: number;
   lease: string;
   attempt: number;
-  progress: Progress | null;
+  /** JSON. Null: it has to begin anew. */
+  progress: string | null;
   /** Milliseconds from now. */
   after: number;
 }
@@ -209,7 +210,7 @@ export async function postpone(queryable: Queryable, postponed: readonly Postpon
       postponed.map((one) => one.seq),
       postponed.map((one) => one.lease),
       postponed.map((one) => one.attempt),
-      postponed.map((one) => (one.progress ? JSON.stringify(one.progress) : '')),
+      postponed.map((one) => one.progress ?? ''),
       postponed.map((one) => Math.round(one.after)),
     ],
   });

@@ -5,8 +5,10 @@ import pg from 'pg';
 import type { Outcome } from '../../../functions/delivery/delivery.ts';
 import { ended, postponed } from '../../../functions/delivery/outcomes.ts';
 import { Results } from '../../../functions/delivery/results.ts';
+import { Load } from '../../../functions/delivery/shares.ts';
 import { LARGEST_SEEN } from '../../../functions/rows/events.ts';
-import { claim } from '../../../functions/rows/queue.ts';
+import { claim, type QueueRow } from '../../../functions/rows/queue.ts';
+import { NO_PROGRESS } from '../../../functions/rules/progress.ts';
 import { createLogger } from '../../../telemetry/logger.ts';
 import type { Tenant } from '../../support/api.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -249,25 +251,53 @@ describe('what cannot be read', () => {
   });
 });
 
-test('a result that cannot be stored ends as failed, and those that are written with it are stored', async () => {
-  const id = await world.create({ ...on('results'), enabled: false });
-  const { pool } = world.api;
-  await pool.query(
-    `insert into function_queue (id, project_id, function_id, version, clock, seed)
-     select gen_random_uuid(), $1, $2, 1, now(), 1 from generate_series(1, 5)`,
-    [world.anna.projectId, id],
-  );
-  const want = { projectId: world.anna.projectId, functionId: id, count: 5, since: '1970-01-01T00:00:00Z' };
-  const claimed = await claim(pool, [want], { lease: LEASE, seconds: 600 });
+describe('results', () => {
   const succeeded: Outcome = { ...ended('failed', ''), status: 'succeeded', error: null };
-  const results = new Results(pool, logger, 600_000);
-  const written = claimed.map((row, at) =>
-    results.add(row, LEASE, at === 2 ? postponed(row, Number.NaN) : succeeded),
-  );
-  expect(await Promise.all(written)).toEqual(Array(5).fill(true));
-  const history = await world.history(id);
-  expect(history.filter(({ status }) => status === 'succeeded')).toHaveLength(4);
-  expect(history.find(({ id: one }) => one === claimed[2]?.id)).toMatchObject({
-    ...{ status: 'failed', error: 'What the invocation came to could not be stored.' },
+
+  async function claimed(id: string): Promise<QueueRow[]> {
+    const { pool } = world.api;
+    const { projectId } = world.anna;
+    await pool.query(
+      `insert into function_queue (id, project_id, function_id, version, clock, seed)
+       select gen_random_uuid(), $1, $2, 1, now(), 1 from generate_series(1, 5)`,
+      [projectId, id],
+    );
+    const want = { projectId, functionId: id, count: 5, since: '1970-01-01T00:00:00Z' };
+    return claim(pool, [want], { lease: LEASE, seconds: 600 });
+  }
+
+  test('that cannot be stored end as failed, and those that are written with them are stored', async () => {
+    const id = await world.create({ ...on('results'), enabled: false });
+    const own = await claimed(id);
+    const results = new Results(world.api.pool, logger, 600_000, new Load());
+    const written = own.map((row, at) =>
+      results.add(row, LEASE, at === 2 ? postponed(row, Number.NaN) : succeeded),
+    );
+    expect(await Promise.all(written)).toEqual(Array(5).fill(true));
+    const history = await world.history(id);
+    expect(history.filter(({ status }) => status === 'succeeded')).toHaveLength(4);
+    expect(history.find(({ id: one }) => one === own[2]?.id)).toMatchObject({
+      ...{ status: 'failed', error: 'What the invocation came to could not be stored.' },
+    });
+  });
+
+  test('that are large count until they are written, and are written a few at a time', async () => {
+    const id = await world.create({ ...on('results'), enabled: false });
+    const own = await claimed(id);
+    const load = new Load();
+    const results = new Results(world.api.pool, logger, 600_000, load);
+    const sizes: number[] = [];
+    meanwhile('postpone-invocations', async (values) => {
+      sizes.push((values[3] as string[]).length);
+    });
+    const answers = [{ status: 200, body: 'x'.repeat(7_000_000) }];
+    const written = own.map((row) =>
+      results.add(row, LEASE, { ...postponed(row, 0), progress: { ...NO_PROGRESS, answers } }),
+    );
+    expect(load.characters.of(world.anna.projectId)).toBeGreaterThan(35_000_000);
+    expect(await Promise.all(written)).toEqual(Array(5).fill(true));
+    expect(load.characters.all).toBe(0);
+    expect(sizes).toEqual([2, 2, 1]);
+    await world.api.pool.query('delete from function_queue where function_id = $1', [id]);
   });
 });

@@ -83,6 +83,17 @@ describe('a host', () => {
     expect(waitAt(hosts, 16_000)).toBe(0);
   });
 
+  test('that answers has ten failures before it again', () => {
+    const hosts = new Hosts(100);
+    failing(hosts, 9, 0);
+    hosts.enter('dead', 'dead', 0);
+    hosts.leave('dead', true, 0);
+    failing(hosts, 9, 0);
+    expect(waitAt(hosts, 0)).toBe(0);
+    hosts.leave('dead', false, 0);
+    expect(waitAt(hosts, 0)).toBe(5_000);
+  });
+
   test('has only its part of the requests in flight', () => {
     const hosts = new Hosts(2);
     expect([1, 2, 3].map(() => waitAt(hosts, 0))).toEqual([0, 0, 250]);

@@ -3415,7 +3415,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: 'an error leaves what was claimed to its lease',
     file: 'functions/delivery/attempts.ts',
     from: 'result = { row, outcome: postponed(row, AFTER_ERROR) };',
-    to: 'return;',
+    to: 'result = { row: { ...row, seq: 0, others: [] }, outcome: postponed(row, AFTER_ERROR) };',
     test: 'test/functions/runtime/exits.test.ts',
     named: 'could not be given back',
   },

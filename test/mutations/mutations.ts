@@ -3492,6 +3492,22 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'of very many lines',
   },
   {
+    name: 'others wait for all that one project leads to',
+    file: 'functions/dispatch/turn.ts',
+    from: 'if (projects.length > 1) this.#room',
+    to: 'if (projects.length > 100) this.#room',
+    test: 'test/functions/runtime/neighbours.test.ts',
+    named: 'leaves less room',
+  },
+  {
+    name: 'turns for one project take all threads',
+    file: 'functions/dispatch/turn.ts',
+    from: "leavesThread ? 'alone' : undefined",
+    to: 'leavesThread ? undefined : undefined',
+    test: 'test/functions/runtime/lost-thread.test.ts',
+    named: 'leave a thread',
+  },
+  {
     name: 'a claim under way holds no places',
     file: 'functions/delivery/aside.ts',
     from: '    this.#reserve(shares, 1);\n',

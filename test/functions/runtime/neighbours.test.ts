@@ -78,6 +78,25 @@ describe('a turn of the dispatch', () => {
     await world.change(quick, { enabled: false });
   });
 
+  test('leaves less room to a project when events of others wait for the same turn', async () => {
+    const mappings = Array.from({ length: 20 }, (_, number) => ({ name: `${number}` }));
+    const id = await world.create(on('paid', { mappings }), bob);
+    const quick = await world.create(on('paid'));
+    await dispatching({ roomBesideOthers: 50 }, async (dispatcher) => {
+      await world.capture(events('paid', 10), bob);
+      while ((await dispatcher.turn()) > 0);
+      expect(await queuedOf(bob)).toBe(200);
+      await world.capture(events('paid', 10), bob);
+      await world.capture(events('paid', 10));
+      while ((await dispatcher.turn()) > 0);
+      expect([await queuedOf(world.anna), await queuedOf(bob)]).toEqual([10, 240]);
+      while ((await dispatcher.lateTurn()) > 0);
+      expect([await queuedOf(world.anna), await queuedOf(bob)]).toEqual([10, 400]);
+    });
+    await world.change(id, { enabled: false }, bob);
+    await world.change(quick, { enabled: false });
+  });
+
   test('takes an event that leads to more invocations than there is room for, when nobody else waits for it', async () => {
     const mappings = Array.from({ length: 20 }, (_, number) => ({ name: `${number}` }));
     const id = await world.create(on('paid', { mappings }), bob);

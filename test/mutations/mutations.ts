@@ -3033,8 +3033,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'what waited is delivered if its function was switched off and on',
     file: 'functions/delivery/attempts.ts',
-    from: 'if (over) void finish(row, lease, over);',
-    to: 'if (over && lease === undefined) void finish(row, lease, over);',
+    from: 'if (over) return { row, outcome: over };',
+    to: 'if (over && lease === undefined) return { row, outcome: over };',
     test: 'test/functions/runtime/flood.test.ts',
     named: 'switched off and on again',
   },

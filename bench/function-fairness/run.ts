@@ -1,8 +1,10 @@
-// `npm run bench -- function-fairness [--seconds 20] [--rate 20] [--backlog 100000] [--answer 50] [--large 40]`
+// `npm run bench -- function-fairness [--seconds 20] [--rate 20] [--backlog 100000] [--answer 50] [--large 40] [--hostile 1000] [--only hostile]`
 // The time from capture's answer 200 to the arrival at the target of a function that does nothing wrong: alone, and while the
 // target of another function of the project never answers, and a third one has a backlog whose target takes `answer`
 // milliseconds for each request. Then while each event of another project begins `large` programs with two answers of 1 MB,
-// and as many that hold 16 MB. Also shows how much memory the worker takes.
+// and as many that hold 16 MB. Then while each event of that project, of 200 kB, begins `hostile` programs: some whose target never
+// answers, some with large answers, some that never end, some that send the event. `--only` leaves out all others but the first.
+// Also shows how much memory the worker takes.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
@@ -25,8 +27,11 @@ const { values } = parseArgs({
     backlog: { type: 'string', default: '100000' },
     answer: { type: 'string', default: '50' },
     large: { type: 'string', default: '40' },
+    hostile: { type: 'string', default: '1000' },
+    only: { type: 'string' },
   },
 });
+const isChosen = (name: string) => values.only === undefined || values.only === name;
 const root = path.resolve(import.meta.dirname, '../..');
 const stateDir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'));
 const arrived = new Map<string, number>();
@@ -84,12 +89,12 @@ const start = (file: string, options: readonly string[] = []) => {
 /** The most memory that a process has taken since it began, in megabytes. */
 const peak = ({ pid }: ChildProcess) =>
   Math.round(Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024);
-const capture = async (event: string, id: string, token = 'phc_bench') => {
+const capture = async (event: string, id: string, token = 'phc_bench', more: object = {}) => {
   const answer = await fetch(`http://127.0.0.1:${port}/batch/`, {
     method: 'POST',
     body: JSON.stringify({
       api_key: token,
-      batch: [{ event, distinct_id: 'probe', uuid: id, properties: { id } }],
+      batch: [{ event, distinct_id: 'probe', uuid: id, properties: { id, ...more } }],
     }),
   });
   await answer.text();
@@ -141,6 +146,17 @@ try {
   for (const hog of [asks, `${holds}; fetch(inputs.url); print(length(text))`]) {
     await storeFunctions(admin, { projectId: 2, url: large, filters: every, hog });
   }
+  const hostile = [
+    [hangs, 'fetch(inputs.url)'],
+    [large, asks],
+    [healthy, 'let n := 0; while (true) { n := n + 1 }'],
+    [large, "fetch(inputs.url, {'body': event.properties})"],
+  ] as const;
+  const ofEach = Math.ceil(Number(values.hostile) / hostile.length);
+  for (const [url, hog] of hostile) {
+    const filters = Array.from({ length: ofEach }, () => ({ events: [{ id: 'hostile', type: 'events' }] }));
+    if (isChosen('hostile')) await storeFunctions(admin, { projectId: 2, url, filters, hog });
+  }
   start('api/main.ts', API_OPTIONS);
   const worker = start('bench/function-dispatch/worker.ts');
   await ready(port);
@@ -153,39 +169,54 @@ try {
     return at(0.95);
   };
   const alone = shown('alone', await measure());
-  const event = crypto.randomUUID();
-  await capture('slow', event);
-  await admin.query(
-    `insert into function_queue (id, project_id, function_id, version, event_uuid, event_timestamp, distinct_id, person_id, clock, seed)
+  const told: string[] = [];
+  const ratio = (name: string, p95: number) =>
+    told.push(`p95 beside ${name}: ${(p95 / alone).toFixed(2)} × that alone.`);
+  const small = peak(worker);
+  const cleared = async () => {
+    await admin.query('truncate function_queue, function_batches, function_late_batches, function_positions');
+    await pause(3_000);
+  };
+  if (isChosen('both')) {
+    const event = crypto.randomUUID();
+    await capture('slow', event);
+    await admin.query(
+      `insert into function_queue (id, project_id, function_id, version, event_uuid, event_timestamp, distinct_id, person_id, clock, seed)
      select gen_random_uuid(), 1, f.id, f.version, e.uuid, e.timestamp, e.distinct_id, e.person_id, now(), 1
      from events e, functions f, generate_series(1, $2::int)
      where e.uuid = $1 and f.filters->'events'->0->>'id' = 'slow'`,
-    [event, Number(values.backlog)],
-  );
-  for (let at = 0; at < 500; at += 1) await capture('hangs', crypto.randomUUID());
-  await pause(3_000);
-  const before = drained;
-  const small = peak(worker);
-  const beside = shown('beside both', await measure(() => capture('hangs', crypto.randomUUID())));
-  const { rows: left } = await admin.query(
-    `select count(*)::int as left from function_queue q join functions f on f.id = q.function_id
+      [event, Number(values.backlog)],
+    );
+    for (let at = 0; at < 500; at += 1) await capture('hangs', crypto.randomUUID());
+    await pause(3_000);
+    const before = drained;
+    ratio('both', shown('beside both', await measure(() => capture('hangs', crypto.randomUUID()))));
+    const { rows: left } = await admin.query(
+      `select count(*)::int as left from function_queue q join functions f on f.id = q.function_id
      where f.filters->'events'->0->>'id' = 'slow'`,
-  );
-  if (left[0].left === 0) console.error('The backlog was gone before the end: take a larger one.');
-  await admin.query('truncate function_queue');
-  await pause(3_000);
-  const other = shown(
-    `beside ${values.large} programs of another project with large answers, and as many with much in memory, for each event`,
-    await measure(() => capture('large', crypto.randomUUID(), 'phc_other')),
-  );
-  console.log(rows.join('\n'));
-  console.log(
-    `p95 beside the other project: ${(other / alone).toFixed(2)} × that alone. Memory of the worker:`,
-  );
-  console.log(`${small} MB before, at most ${peak(worker)} MB.`);
-  console.log(
-    `p95 beside both: ${(beside / alone).toFixed(2)} × that alone. ${hanging} requests hung, ${drained - before} of the backlog were sent meanwhile, ${left[0].left} were left.`,
-  );
+    );
+    if (left[0].left === 0) console.error('The backlog was gone before the end: take a larger one.');
+    told.push(
+      `${hanging} requests hung, ${drained - before} of the backlog were sent meanwhile, ${left[0].left} were left.`,
+    );
+    await cleared();
+  }
+  if (isChosen('large')) {
+    const name = `${values.large} programs of another project with large answers, and as many with much in memory, for each event`;
+    ratio(
+      'large answers',
+      shown(`beside ${name}`, await measure(() => capture('large', crypto.randomUUID(), 'phc_other'))),
+    );
+    told.push(`The worker took at most ${peak(worker)} MB.`);
+    await cleared();
+  }
+  if (isChosen('hostile')) {
+    const more = { text: 'x'.repeat(200_000) };
+    const times = await measure(() => capture('hostile', crypto.randomUUID(), 'phc_other', more));
+    ratio('hostile functions', shown(`beside ${values.hostile} hostile functions for each event`, times));
+  }
+  told.push(`The worker took ${small} MB alone, and at most ${peak(worker)} MB.`);
+  console.log([...rows, '', ...told].join('\n'));
   await admin.end();
 } finally {
   for (const child of children) child.kill('SIGKILL');

@@ -20,6 +20,7 @@ import {
   whileDisabled,
   withoutEvent,
 } from './outcomes.ts';
+import { PerProject } from './per-project.ts';
 import { hasRoomFor, type Load } from './shares.ts';
 
 export interface AttemptDependencies
@@ -37,7 +38,7 @@ export interface AttemptSurroundings {
   /** How long an invocation is ours after its progress was stored, in seconds. */
   leaseSeconds: number;
   /** An invocation has ended, with all others of its batch. */
-  finish(row: QueueRow, lease: string, outcome: Outcome): Promise<void>;
+  finish(row: QueueRow, lease: string, outcome: Outcome): void;
   /** One of a batch has ended, and the others have not. */
   finishOne(row: QueueRow, lease: string, outcome: Outcome): void;
 }
@@ -48,28 +49,50 @@ export interface Claimed {
   lease: string;
   /** Whether it was claimed by the policies of its functions. */
   isGoverned?: boolean;
-  /** When each of the rows may be attempted, in milliseconds. */
-  startsAt?: readonly number[];
+  /** When rows may be attempted, in milliseconds. Those that it lacks may be at once. */
+  startsAt?: ReadonlyMap<QueueRow, number>;
 }
 
 type Found = Runnable | NotRunnable;
 type EventOf = (row: QueueRow) => FoundEvent | undefined;
 
 interface Prepared {
-  /** In the order of the rows. */
-  contents: readonly Found[];
+  /** In the order of the rows. Undefined: it cannot be had at the moment. */
+  contents: readonly Promise<Found | undefined>[];
   disabled: ReadonlyMap<string, DisabledFunction>;
   eventOf: EventOf;
+}
+
+/** What an attempt came to, for the invocation and all others of its batch that stayed with it. */
+interface Ended {
+  row: QueueRow;
+  outcome: Outcome;
+}
+
+/** An invocation or a batch of them that can run. */
+interface Ready {
+  row: QueueRow;
+  event: FoundEvent | null;
+  /** The events of a batch. */
+  items?: readonly StoredEvent[];
 }
 
 const hasPolicy = (found: Found): found is Runnable =>
   !('reason' in found) && (found.paused || found.delivery !== null);
 
-/** Attempts invocations that were claimed: finds what they need, and runs those that can run. */
+/** A project whose events had so many characters in one claim is not read together with others the next time. */
+const LARGE = 1_000_000;
+
+/**
+ * Attempts invocations that were claimed: finds what they need, and runs those that can run. Each of them ends, whatever
+ * happens: nobody else takes it before its lease is over.
+ */
 export class Attempts {
   readonly #deps: AttemptDependencies;
   readonly #around: AttemptSurroundings;
   readonly #contents: Contents;
+  /** Projects of which much was read the last time. */
+  readonly #large = new Set<number>();
 
   constructor(deps: AttemptDependencies, around: AttemptSurroundings) {
     this.#deps = deps;
@@ -78,34 +101,29 @@ export class Attempts {
   }
 
   /** Begins with them. Whoever claimed hears by `finish` what each of them came to. */
-  async begin({ rows, lease, isGoverned = false, startsAt = [] }: Claimed): Promise<void> {
-    const { lines, finish } = this.#around;
+  begin(claimed: Claimed): void {
+    const groups = Map.groupBy(claimed.rows, ({ project_id: id }) => (this.#large.has(id) ? id : 'others'));
+    for (const rows of groups.values()) void this.#together({ ...claimed, rows });
+  }
+
+  async #together(claimed: Claimed): Promise<void> {
+    const { rows, lease } = claimed;
     let prepared: Prepared;
     try {
       prepared = await this.#prepare(rows);
     } catch (error) {
+      // What cannot be read of one project is no reason for others to wait.
+      const projects = Map.groupBy(rows, (row) => row.project_id);
+      if (projects.size > 1) {
+        for (const some of projects.values()) void this.#together({ ...claimed, rows: some });
+        return;
+      }
       this.#deps.logger.warn({ err: error }, 'invocations of functions could not be prepared');
-      for (const row of rows) void finish(row, lease, postponed(row, AFTER_ERROR));
+      for (const row of rows) this.#around.finish(row, lease, postponed(row, AFTER_ERROR));
       return;
     }
-    const { contents, disabled, eventOf } = prepared;
     for (const [index, row] of rows.entries()) {
-      const stopped = disabled.get(row.function_id);
-      if (stopped) {
-        void finish(row, lease, whileDisabled(row, stopped));
-        continue;
-      }
-      const found = contents[index] as Found;
-      if (!isGoverned && hasPolicy(found)) {
-        // This process did not know that. The function gets it back as it was, and by its policy the next time.
-        lines.govern(row.function_id, found);
-        void finish(row, lease, postponed(row, 0));
-        continue;
-      }
-      const over = ifSwitchedOff(row, found);
-      if (over) void finish(row, lease, over);
-      else if (row.others) void this.#batch(row, lease, found, eventOf, startsAt[index]);
-      else void this.#one(row, lease, found, eventOf(row) ?? null, startsAt[index]);
+      void this.#attempt(row, claimed, prepared, prepared.contents[index] as Prepared['contents'][number]);
     }
   }
 
@@ -128,82 +146,110 @@ export class Attempts {
         this.#contents.of(versions),
         disabledFunctions(this.#deps.pool, projects, WATCHER),
       ]);
+      this.#noteLarge(projects, found);
       const events = new Map(found.map((one) => [`${one.project_id}:${one.uuid}`, one]));
-      return { contents, disabled, eventOf: (row) => events.get(`${row.project_id}:${row.event_uuid}`) };
+      return {
+        contents: this.#known(contents),
+        disabled,
+        eventOf: (row) => events.get(`${row.project_id}:${row.event_uuid}`),
+      };
     } finally {
       for (const projectId of projects) reading.add(projectId, -1);
     }
   }
 
-  /** Runs a batch. Those whose events are gone end, and those that are too much for one program wait for another batch. */
-  async #batch(
-    row: QueueRow,
-    lease: string,
-    found: Found,
-    eventOf: EventOf,
-    startsAt: number | undefined,
-  ): Promise<void> {
-    const { finish, finishOne } = this.#around;
-    try {
-      const overOf = (one: QueueRow) => withoutEvent(one, eventOf(one));
-      const tooMany = beyondRoom(row, eventOf);
-      if (!tooMany) {
-        await finish(row, lease, postponed(row, AFTER_MUCH));
-        return;
-      }
-      if (tooMany.length > 0) {
-        const seqs = tooMany.map(({ seq }) => seq);
-        await leaveBatch(this.#deps.pool, seqs, lease);
-      }
-      const left = allOf(row).filter((one) => !tooMany.includes(one));
-      const alive = left.filter((one) => !overOf(one));
-      const first = alive.includes(row) ? row : alive[0];
-      for (const one of left) {
-        const over = overOf(one);
-        if (over && (first || one !== row)) finishOne(one, lease, over);
-      }
-      if (!first) {
-        await finish({ ...row, others: [] }, lease, overOf(row) as Outcome);
-        return;
-      }
-      const items = alive.flatMap((one) => {
-        const event = eventOf(one);
-        return event ? [{ ...event, groups: (one.groups ?? null) as StoredEvent['groups'] }] : [];
-      });
-      const { attempt, progress, batch } = row;
-      const others = alive.filter((one) => one !== first);
-      const standing = { ...first, attempt, progress, batch, others };
-      await this.#one(standing, lease, found, eventOf(first) ?? null, startsAt, items);
-    } catch (error) {
-      this.#deps.logger.warn({ err: error }, 'a batch of invocations could not be prepared');
-      await finish(row, lease, postponed(row, AFTER_ERROR));
+  #noteLarge(projects: readonly number[], found: readonly FoundEvent[]): void {
+    const read = new PerProject();
+    for (const one of found) read.add(one.project_id, one.unread === null ? sizeOf(one) : LARGE);
+    for (const projectId of projects) {
+      if (read.of(projectId) >= LARGE) this.#large.add(projectId);
+      else this.#large.delete(projectId);
     }
   }
 
-  async #one(
-    row: QueueRow,
-    lease: string,
-    found: Found,
-    event: FoundEvent | null,
-    startsAt: number | undefined,
-    items?: readonly StoredEvent[],
-  ): Promise<void> {
-    let outcome: Outcome;
-    if (startsAt !== undefined && startsAt > Date.now()) await pause(startsAt - Date.now());
-    const over = withoutEvent(row, event);
-    if ('reason' in found) outcome = ended(found.status, found.reason);
-    else if (over) outcome = over;
-    else outcome = await this.#run(row, lease, found, event, items);
-    await this.#around.finish(row, lease, outcome);
+  /** Tells once of each version that cannot be had at the moment. */
+  #known(contents: readonly Promise<Found>[]): Promise<Found | undefined>[] {
+    const known = new Map(
+      [...new Set(contents)].map((one) => [
+        one,
+        one.catch((error: unknown) => {
+          this.#deps.logger.warn({ err: error }, 'a version of a function could not be prepared');
+          return undefined;
+        }),
+      ]),
+    );
+    return contents.map((one) => known.get(one) as Promise<Found | undefined>);
   }
 
-  async #run(
+  async #attempt(
     row: QueueRow,
-    lease: string,
-    found: Runnable,
-    event: FoundEvent | null,
-    items: readonly StoredEvent[] | undefined,
-  ): Promise<Outcome> {
+    claimed: Claimed,
+    prepared: Prepared,
+    content: Promise<Found | undefined>,
+  ): Promise<void> {
+    let result: Ended;
+    try {
+      result = await this.#ended(row, claimed, prepared, await content);
+    } catch (error) {
+      this.#deps.logger.warn({ err: error, functionId: row.function_id }, 'an invocation could not be begun');
+      result = { row, outcome: postponed(row, AFTER_ERROR) };
+    }
+    this.#around.finish(result.row, claimed.lease, result.outcome);
+  }
+
+  async #ended(
+    row: QueueRow,
+    { lease, isGoverned = false, startsAt }: Claimed,
+    { disabled, eventOf }: Prepared,
+    found: Found | undefined,
+  ): Promise<Ended> {
+    const stopped = disabled.get(row.function_id);
+    if (stopped) return { row, outcome: whileDisabled(row, stopped) };
+    if (!found) return { row, outcome: postponed(row, AFTER_ERROR) };
+    if ('reason' in found) return { row, outcome: ended(found.status, found.reason) };
+    if (!isGoverned && hasPolicy(found)) {
+      // This process did not know that. The function gets it back as it was, and by its policy the next time.
+      this.#around.lines.govern(row.function_id, found);
+      return { row, outcome: postponed(row, 0) };
+    }
+    const over = ifSwitchedOff(row, found);
+    if (over) return { row, outcome: over };
+    const ready = row.others ? await this.#batch(row, lease, eventOf) : alone(row, eventOf);
+    if ('outcome' in ready) return ready;
+    const wait = (startsAt?.get(row) ?? 0) - Date.now();
+    if (wait > 0) await pause(wait);
+    return { row: ready.row, outcome: await this.#run(ready, lease, found) };
+  }
+
+  /** Leaves those whose events are gone out of a batch, which end, and those that are too much for one program. */
+  async #batch(row: QueueRow, lease: string, eventOf: EventOf): Promise<Ready | Ended> {
+    const overOf = (one: QueueRow) => withoutEvent(one, eventOf(one));
+    const tooMany = beyondRoom(row, eventOf);
+    if (!tooMany) return { row, outcome: postponed(row, AFTER_MUCH) };
+    if (tooMany.length > 0) {
+      const seqs = tooMany.map(({ seq }) => seq);
+      await leaveBatch(this.#deps.pool, seqs, lease);
+      // They are put together anew, with others.
+      this.#around.lines.expect({ projectId: row.project_id, functionId: row.function_id }, Date.now());
+    }
+    const left = allOf(row).filter((one) => !tooMany.includes(one));
+    const alive = left.filter((one) => !overOf(one));
+    const first = alive.includes(row) ? row : alive[0];
+    for (const one of left) {
+      const over = overOf(one);
+      if (over && (first || one !== row)) this.#around.finishOne(one, lease, over);
+    }
+    if (!first) return { row: { ...row, others: [] }, outcome: overOf(row) as Outcome };
+    const items = alive.flatMap((one) => {
+      const event = eventOf(one);
+      return event ? [{ ...event, groups: (one.groups ?? null) as StoredEvent['groups'] }] : [];
+    });
+    const { attempt, progress, batch } = row;
+    const others = alive.filter((one) => one !== first);
+    return { row: { ...first, attempt, progress, batch, others }, event: eventOf(first) ?? null, items };
+  }
+
+  async #run({ row, event, items }: Ready, lease: string, found: Runnable): Promise<Outcome> {
     const { leaseSeconds: seconds, load } = this.#around;
     const keep: DeliveryDependencies['keep'] = ({ seq, batch }, progress) =>
       batch
@@ -229,4 +275,11 @@ export class Attempts {
       take(-size);
     }
   }
+}
+
+/** An invocation that goes alone. */
+function alone(row: QueueRow, eventOf: EventOf): Ready | Ended {
+  const event = eventOf(row) ?? null;
+  const over = withoutEvent(row, event);
+  return over ? { row, outcome: over } : { row, event };
 }

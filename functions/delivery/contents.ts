@@ -78,15 +78,21 @@ export class Contents {
     this.#deps = deps;
   }
 
-  /** Returns the versions in the order of the keys. */
-  async of(keys: readonly VersionKey[]): Promise<(Runnable | NotRunnable)[]> {
+  /**
+   * Returns the versions in the order of the keys, each when it is known: one that takes long, or that cannot be had at the
+   * moment, concerns no other.
+   */
+  async of(keys: readonly VersionKey[]): Promise<Promise<Runnable | NotRunnable>[]> {
     const changes = await changeCounts(this.#deps.pool, [...new Set(keys.map((one) => one.projectId))]);
     const found = new Map<string, Promise<Runnable | NotRunnable>>();
     for (const key of keys) {
       const text = keyText(key);
-      if (!found.has(text)) found.set(text, this.#one(key, changes.get(key.projectId) ?? 0));
+      if (found.has(text)) continue;
+      const one = this.#one(key, changes.get(key.projectId) ?? 0);
+      one.catch(() => undefined);
+      found.set(text, one);
     }
-    return Promise.all(keys.map((key) => found.get(keyText(key)) as Promise<Runnable | NotRunnable>));
+    return keys.map((key) => found.get(keyText(key)) as Promise<Runnable | NotRunnable>);
   }
 
   async #one(key: VersionKey, changes: number): Promise<Runnable | NotRunnable> {

@@ -4,6 +4,7 @@ import { claim, type QueueRow, type Want } from '../rows/queue.ts';
 import { Aside } from './aside.ts';
 import { type AttemptDependencies, Attempts } from './attempts.ts';
 import type { Outcome } from './delivery.ts';
+import { Doubts } from './doubts.ts';
 import { GovernedClaims } from './governed.ts';
 import { type Line, Lines, type LookOptions, takenBefore } from './lines.ts';
 import { AFTER_ERROR, ofOther } from './outcomes.ts';
@@ -24,6 +25,9 @@ export const DELIVERER_DEFAULTS: DelivererOptions = {
 /** Claims follow each other at this distance at least, in milliseconds, so that each takes many. */
 const CLAIM_EVERY = 10;
 
+/** When there is no room for what is due, it is looked again after so many milliseconds, unless something ends before. */
+const CLAIM_AGAIN = 50;
+
 /** So many rows are claimed and begun in no time. */
 const FEW = 8;
 
@@ -31,6 +35,9 @@ const wantOf = ({ line, count }: Share): Want => ({
   ...{ projectId: line.projectId, functionId: line.functionId, count },
   since: new Date(line.since).toISOString(),
 });
+
+const functionsOf = (shares: readonly Share[]) =>
+  shares.map(({ line: { projectId, functionId } }) => ({ projectId, functionId }));
 
 /** Takes invocations that are due, and has them attempted. No function and no project gets all places. */
 export class Deliverer {
@@ -41,6 +48,7 @@ export class Deliverer {
   readonly #attempts: Attempts;
   readonly #results: Results;
   readonly #claims: GovernedClaims;
+  readonly #doubts: Doubts;
   /** Claims of invocations with a policy, which take longer. */
   readonly #governing = new Aside(this.#load.reserved);
   /** Claims for functions that have much to do. Many rows take longer to claim and to begin with. */
@@ -57,7 +65,8 @@ export class Deliverer {
     const { leaseSeconds } = this.#options;
     this.#lines = new Lines(deps.pool, this.#options);
     this.#claims = new GovernedClaims(deps.pool);
-    this.#results = new Results(deps.pool, deps.logger, leaseSeconds * 1_000);
+    this.#doubts = new Doubts(deps.pool);
+    this.#results = new Results(deps.pool, deps.logger, leaseSeconds * 1_000, this.#load);
     this.#attempts = new Attempts(deps, {
       ...{ lines: this.#lines, load: this.#load, leaseSeconds },
       finish: (row, lease, outcome) => this.#finish(row, lease, outcome),
@@ -79,6 +88,9 @@ export class Deliverer {
     while (this.inFlight + this.#load.unwritten.all > 0)
       await new Promise((resolve) => setTimeout(resolve, 10));
     await this.#results.idle();
+    await this.#doubts.settle().catch((error: unknown) => {
+      this.#deps.logger.warn({ err: error }, 'invocations of functions could not be given back');
+    });
   }
 
   /** Invocations of these functions are due now. */
@@ -113,6 +125,7 @@ export class Deliverer {
       try {
         // A claim that is under way counts in lines that it knows.
         if (Date.now() >= this.#lines.nextLook) {
+          await this.#doubts.settle();
           await this.#lines.look(() => !this.#governing.isBusy && !this.#refilling.isBusy);
         }
         while (!this.#isClosing && (await this.#take())) await pause(CLAIM_EVERY);
@@ -121,7 +134,10 @@ export class Deliverer {
         this.#deps.logger.warn({ err: error }, 'invocations of functions could not be taken');
         await this.#rest(AFTER_ERROR / 5);
       }
-      if (!this.#isAwake && !this.#isClosing) await this.#rest(Math.max(CLAIM_EVERY, this.#untilNext()));
+      if (!this.#isAwake && !this.#isClosing) {
+        const next = this.#untilNext();
+        await this.#rest(next > 0 ? Math.max(CLAIM_EVERY, next) : CLAIM_AGAIN);
+      }
     }
   }
 
@@ -199,6 +215,7 @@ export class Deliverer {
     try {
       rows = await claim(this.#deps.pool, shares.map(wantOf), { lease, seconds });
     } catch (error) {
+      this.#doubts.add(lease, functionsOf(shares));
       expectAll(shares);
       throw error;
     }
@@ -217,7 +234,7 @@ export class Deliverer {
         : takenBefore(began);
     }
     for (const row of rows) this.#count(row, 1);
-    void this.#attempts.begin({ rows, lease });
+    this.#attempts.begin({ rows, lease });
   }
 
   async #refill(shares: readonly Share[]): Promise<void> {
@@ -237,19 +254,24 @@ export class Deliverer {
     try {
       const found = await this.#claims.claim(shares.map(wantOf), { lease, seconds });
       for (const [index, { line }] of shares.entries()) {
-        const { rows, startsIn, again, isEmpty } = found[index]!;
+        const { rows, startsIn, again, isEmpty, gathering } = found[index]!;
+        line.gathering = gathering;
         if (again !== null) line.dueAt = Math.min(line.dueAt, began + again);
         if (isEmpty) line.since = takenBefore(began);
         for (const row of rows) this.#count(row, 1);
-        const startsAt = startsIn.map((one) => began + one);
-        if (rows.length > 0) void this.#attempts.begin({ rows, lease, isGoverned: true, startsAt });
+        const startsAt = new Map(rows.map((row, at) => [row, began + startsIn[at]!]));
+        if (rows.length > 0) this.#attempts.begin({ rows, lease, isGoverned: true, startsAt });
       }
     } catch (error) {
       this.#deps.logger.warn(
         { err: error },
         'invocations of functions with a policy of delivery could not be taken',
       );
-      for (const { line } of shares) line.dueAt = Math.min(line.dueAt, Date.now() + AFTER_ERROR);
+      this.#doubts.add(lease, functionsOf(shares));
+      for (const { line } of shares) {
+        line.gathering = undefined;
+        line.dueAt = Math.min(line.dueAt, Date.now() + AFTER_ERROR);
+      }
     }
   }
 
@@ -259,20 +281,29 @@ export class Deliverer {
     this.#load.inProgress.add(projectId, by);
   }
 
-  async #finish(row: QueueRow, lease: string, outcome: Outcome): Promise<void> {
+  #finish(row: QueueRow, lease: string, outcome: Outcome): void {
     const { project_id: projectId, function_id: functionId } = row;
+    const { status, after } = outcome;
     // Its place is free. What is still to be written has a limit of its own.
     this.#count(row, -1);
     this.#load.unwritten.add(projectId, 1);
     this.#stirSoon();
-    const [isOurs] = await Promise.all([
+    const written = Promise.all([
       this.#results.add(row, lease, outcome),
       ...(row.others ?? []).map((one) => this.#results.add(one, lease, ofOther(outcome))),
     ]);
+    // Neither what the invocation was given nor what it has had is needed until then.
+    const dueAgain = status === 'postponed' ? after : undefined;
+    void written.then(([isOurs]) => this.#written({ projectId, functionId }, isOurs ? dueAgain : undefined));
+  }
+
+  /** The result of an invocation is written. `after`: it is due again then. */
+  #written(
+    { projectId, functionId }: Pick<Line, 'projectId' | 'functionId'>,
+    after: number | undefined,
+  ): void {
     this.#load.unwritten.add(projectId, -1);
-    if (isOurs && outcome.status === 'postponed') {
-      this.#lines.expect({ projectId, functionId }, Date.now() + outcome.after);
-    }
+    if (after !== undefined) this.#lines.expect({ projectId, functionId }, Date.now() + after);
     // There may be room for another one now, and one that had to wait for this.
     const { max_concurrency: most, ordering } = this.#lines.policyOf(functionId);
     if (most !== undefined || ordering === 'distinct_id') {

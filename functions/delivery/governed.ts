@@ -15,6 +15,15 @@ export interface GovernedClaim {
   again: number | null;
   /** Whether everything that was due is taken. */
   isEmpty: boolean;
+  /** What waits for others of its batch. Undefined: nothing does. */
+  gathering?: Gathering;
+}
+
+/** What was due by a time of the database and is not taken: it waits for others, by the policy of then. */
+export interface Gathering {
+  /** In ISO 8601. */
+  since: string;
+  policy: BatchPolicy;
 }
 
 /** Another worker claims for the same function at the moment. */
@@ -125,12 +134,14 @@ async function claimAllowed(
     if (own.length > 0 && apart > 0) {
       next.push({ ...key(one), now: pace.now, nextIn: first + own.length * apart });
     }
+    const gathered = ready.get(want.functionId) ?? null;
     const hasMoved = (moved.get(want.functionId) ?? 0) > 0;
     found.set(want.functionId, {
       rows: own,
       startsIn: own.map((_, index) => first + index * apart),
-      again: earlier(againIn(one, own.length, hasMoved), ready.get(want.functionId) ?? null),
+      again: earlier(againIn(one, own.length, hasMoved), gathered),
       isEmpty: count > 0 && own.length < count && !isOrdered(one) && !isBatched(one),
+      ...(gathered ? { gathering: { since: pace.now, policy: pace.delivery?.batch as BatchPolicy } } : {}),
     });
   }
   if (next.length > 0) await storeNext(client, next);

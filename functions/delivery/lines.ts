@@ -1,9 +1,10 @@
 import type { Pool } from '../../db/pool.ts';
 import { type Governed, listGoverned } from '../rows/paces.ts';
-import { listWaiting, NO_FUNCTION, type Waiting } from '../rows/queue.ts';
+import { listDueAfter, listWaiting, NO_FUNCTION, type Waiting } from '../rows/queue.ts';
 import { degradedFunctions } from '../rows/states.ts';
-import type { DeliveryPolicy } from '../rules/policy.ts';
+import type { BatchPolicy, DeliveryPolicy } from '../rules/policy.ts';
 import { WATCHER } from '../rules/watcher.ts';
+import type { Gathering } from './governed.ts';
 
 /** A function with waiting invocations, as this process knows it. */
 export interface Line {
@@ -16,6 +17,8 @@ export interface Line {
   since: number;
   /** Whether the last claim found much, and not all that is due. */
   isCrowded: boolean;
+  /** What waits for others of its batch, until `dueAt`. Undefined: nothing that is known. */
+  gathering?: Gathering | undefined;
 }
 
 export interface LookOptions {
@@ -100,12 +103,13 @@ export class Lines {
     this.#lookedUpTo = last ?? NO_FUNCTION;
     this.#governed = new Map((await listGoverned(this.#pool)).map((one) => [one.function_id, one]));
     this.#degraded = await degradedFunctions(this.#pool, WATCHER);
+    const beyond = await this.#beyondGathering(waiting);
     const took = Date.now() - began;
     const known = new Set<string>();
-    for (const { project_id: projectId, function_id: functionId, due_at: due } of waiting) {
+    for (const { project_id: projectId, function_id: functionId, due_at: first } of waiting) {
       known.add(functionId);
-      // What waits for others is due, and it is known when there is something to do.
-      if (this.policyOf(functionId).batch && this.#isPlanned(functionId, began)) continue;
+      const due = beyond.has(functionId) ? beyond.get(functionId) : first;
+      if (due === undefined) continue;
       const line = this.expect({ projectId, functionId }, Date.parse(due));
       line.since = Math.min(line.since, Date.parse(due));
     }
@@ -119,11 +123,25 @@ export class Lines {
     this.nextLook = Date.now() + Math.max(this.#options.lookEvery, took * 20);
   }
 
-  #isPlanned(functionId: string, now: number): boolean {
-    const { dueAt } = this.#lines.get(functionId) ?? { dueAt: Number.POSITIVE_INFINITY };
-    return dueAt > now && dueAt !== Number.POSITIVE_INFINITY;
+  /**
+   * Of functions with invocations that wait for others of their batch, and about which it is known when there is something to
+   * do: when the first of their other invocations is due. Undefined: there is none.
+   */
+  async #beyondGathering(waiting: readonly Waiting[]): Promise<Map<string, string | undefined>> {
+    const gathering = waiting.flatMap(({ project_id: projectId, function_id: functionId }) => {
+      const gathering = this.#lines.get(functionId)?.gathering;
+      if (!gathering || !isSame(gathering.policy, this.policyOf(functionId).batch)) return [];
+      return [{ projectId, functionId, since: gathering.since }];
+    });
+    if (gathering.length === 0) return new Map();
+    const later = await listDueAfter(this.#pool, gathering);
+    const due = new Map(later.map((one) => [one.function_id, one.due_at]));
+    return new Map(gathering.map(({ functionId }) => [functionId, due.get(functionId)]));
   }
 }
+
+const isSame = (one: BatchPolicy, other: BatchPolicy | undefined): boolean =>
+  one.max_batch === other?.max_batch && one.max_wait_seconds === other.max_wait_seconds;
 
 /** Whether a function comes after another one in the order of the queue. */
 const isAfter = (

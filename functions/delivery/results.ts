@@ -10,19 +10,33 @@ import { type Cost, charge } from '../rows/states.ts';
 import { stateLine } from '../rules/state-line.ts';
 import { WATCHER } from '../rules/watcher.ts';
 import type { Outcome } from './delivery.ts';
+import { ended } from './outcomes.ts';
+import type { Load } from './shares.ts';
 
 interface Result {
   row: QueueRow;
   lease: string;
-  outcome: Outcome;
+  outcome: Omit<Outcome, 'progress' | 'attempts'>;
+  /** JSON. */
+  attempts: string;
+  /** JSON. Null: there is none. */
+  progress: string | null;
   done(isOurs: boolean): void;
 }
 
+/** How many results are written at once at most, and about how many characters of attempts and progress. */
 const MOST = 1_000;
+const MOST_CHARACTERS = 16_000_000;
 /** How long results wait for others, in milliseconds. */
 const GATHER = 5;
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 2_000;
+
+/** Classes of errors of Postgres: values and statements that it takes at no time. */
+const REFUSED = ['22', '54'];
+const isRefused = (error: unknown): boolean =>
+  REFUSED.includes(String((error as { code?: unknown }).code).slice(0, 2));
+const UNSTORABLE = 'What the invocation came to could not be stored.';
 
 /** Writes what became of invocations. Those that end while others are being written share the next transaction. */
 export class Results {
@@ -30,19 +44,34 @@ export class Results {
   readonly #logger: Pick<Logger, 'warn'>;
   /** How long a result is worth writing, in milliseconds. After that somebody else has the invocation. */
   readonly #patience: number;
+  readonly #characters: Load['characters'];
   #waiting: Result[] = [];
   #writing: Promise<void> | undefined;
 
-  constructor(pool: Pool, logger: Pick<Logger, 'warn'>, patience: number) {
+  /** `characters` counts what results take until they are written. */
+  constructor(
+    pool: Pool,
+    logger: Pick<Logger, 'warn'>,
+    patience: number,
+    { characters }: Pick<Load, 'characters'>,
+  ) {
     this.#pool = pool;
     this.#logger = logger;
     this.#patience = patience;
+    this.#characters = characters;
   }
 
-  /** Resolves when the result is written. False: the invocation belonged to somebody else by then. */
-  add(row: QueueRow, lease: string, outcome: Outcome): Promise<boolean> {
+  /**
+   * Resolves when the result is written. False: the invocation belonged to somebody else by then. Of what the invocation has
+   * had so far, only the text is kept: answers may be large.
+   */
+  add(row: QueueRow, lease: string, { progress, attempts, ...outcome }: Outcome): Promise<boolean> {
+    const texts = { attempts: storable(attempts), progress: progress && JSON.stringify(progress) };
+    const small = { ...row, progress: null, globals: null };
     return new Promise((resolve) => {
-      this.#waiting.push({ row, lease, outcome, done: resolve });
+      const one: Result = { row: small, lease, outcome, ...texts, done: resolve };
+      this.#characters.add(row.project_id, sizeOf(one));
+      this.#waiting.push(one);
       this.#writing ??= this.#write().finally(() => {
         this.#writing = undefined;
       });
@@ -56,10 +85,23 @@ export class Results {
   async #write(): Promise<void> {
     while (this.#waiting.length > 0) {
       await pause(GATHER);
-      const some = this.#waiting.splice(0, MOST);
+      const some = this.#next();
       const ours = await this.#persistently(some);
-      for (const one of some) one.done(ours.has(one.row.seq));
+      for (const one of some) {
+        this.#characters.add(one.row.project_id, -sizeOf(one));
+        one.done(ours.has(one.row.seq));
+      }
     }
+  }
+
+  /** Takes the first of those that wait: as many as may be written at once. */
+  #next(): Result[] {
+    let characters = 0;
+    const end = this.#waiting.findIndex((one, at) => {
+      characters += sizeOf(one);
+      return at === MOST || (at > 0 && characters > MOST_CHARACTERS);
+    });
+    return this.#waiting.splice(0, end === -1 ? this.#waiting.length : end);
   }
 
   async #persistently(results: readonly Result[]): Promise<ReadonlySet<number>> {
@@ -72,28 +114,43 @@ export class Results {
           { err: error, results: results.length },
           'results of functions could not be written',
         );
+        if (isRefused(error)) return this.#apart(results);
         if (Date.now() + wait > until) return new Set();
         await pause(wait);
       }
     }
   }
 
+  /** Writes results of which some cannot be stored: those that can, and of the others that they failed. */
+  async #apart(results: readonly Result[]): Promise<ReadonlySet<number>> {
+    if (results.length === 1) {
+      const [{ outcome, ...one }] = results as [Result];
+      if (outcome.error === UNSTORABLE) return new Set();
+      return this.#persistently([
+        { ...one, attempts: '[]', progress: null, outcome: ended('failed', UNSTORABLE) },
+      ]);
+    }
+    const half = Math.ceil(results.length / 2);
+    const first = await this.#persistently(results.slice(0, half));
+    return new Set([...first, ...(await this.#persistently(results.slice(half)))]);
+  }
+
   #transaction(results: readonly Result[]): Promise<ReadonlySet<number>> {
     return transaction(this.#pool, async (client) => {
-      const ended: Ended[] = [];
+      const over: Ended[] = [];
       const postponed: Postponed[] = [];
-      for (const { row, lease, outcome } of results) {
-        const { status, error, attempts, attempt, progress, after } = outcome;
+      for (const { row, lease, outcome, attempts, progress } of results) {
+        const { status, error, attempt, after } = outcome;
         if (status === 'lost') continue;
         if (status === 'postponed') postponed.push({ seq: row.seq, lease, attempt, progress, after });
         else {
           const clean = error === null ? null : cleanText(error);
-          ended.push({ row, lease, status, error: clean, attempts: storable(attempts) });
+          over.push({ row, lease, status, error: clean, attempts });
         }
       }
-      const over = await end(client, ended);
-      await wakeNext(client, linesOf(ended.filter(({ row }) => over.has(row.seq))));
-      const ours = new Set([...over, ...(await postpone(client, postponed))]);
+      const gone = await end(client, over);
+      await wakeNext(client, linesOf(over.filter(({ row }) => gone.has(row.seq))));
+      const ours = new Set([...gone, ...(await postpone(client, postponed))]);
       const counted = results.filter(({ row }) => ours.has(row.seq));
       await addLogs(
         client,
@@ -117,6 +174,8 @@ export class Results {
     });
   }
 }
+
+const sizeOf = ({ attempts, progress }: Result): number => attempts.length + (progress?.length ?? 0);
 
 /** The lines in which others may wait for these. */
 const linesOf = (ended: readonly Ended[]) =>

@@ -42,7 +42,10 @@ export class Dispatcher {
   });
   #batches = 16;
 
-  constructor(deps: DispatcherDependencies, limits: Partial<Pick<TurnLimits, 'room' | 'mostBytes'>> = {}) {
+  constructor(
+    deps: DispatcherDependencies,
+    limits: Partial<Pick<TurnLimits, 'room' | 'roomBesideOthers' | 'mostBytes'>> = {},
+  ) {
     this.#deps = deps;
     this.#limits = { common: { ...COMMON, ...limits }, alone: { ...ALONE, ...limits } };
     this.#definitions = new DefinitionCache(deps.pool, deps.site);

@@ -38,19 +38,23 @@ export interface TurnLimits {
    * whose events are in a turn waits until all of it is written.
    */
   room: number;
+  /** The same for a turn with events of several projects: others wait for what one of them leads to. */
+  roomBesideOthers: number;
   /** Whether the first event of the first piece is taken in any case. */
   takesFirst: boolean;
   /** How much is read of events, in bytes. */
   mostBytes: number;
+  /** Whether a thread is left to other turns. */
+  leavesThread: boolean;
 }
 export const COMMON: TurnLimits = {
-  ...{ limit: 200, room: 10_000, takesFirst: false },
-  mostBytes: MOST_BYTES,
+  ...{ limit: 200, room: 10_000, roomBesideOthers: 1_000, takesFirst: false },
+  ...{ mostBytes: MOST_BYTES, leavesThread: false },
 };
 /** Of a turn for one project: nobody else waits for it. */
 export const ALONE: TurnLimits = {
-  ...{ limit: 1_000, room: 20_000, takesFirst: true },
-  mostBytes: BYTES_AT_ONCE,
+  ...{ limit: 1_000, room: 20_000, roomBesideOthers: 20_000, takesFirst: true },
+  ...{ mostBytes: BYTES_AT_ONCE, leavesThread: true },
 };
 
 /** Filters took more than a thread has. What they were asked about is not known. */
@@ -96,6 +100,7 @@ export class Turn {
   readonly #threads: MatchThreads;
   readonly #client: Transaction;
   readonly #limits: TurnLimits;
+  #room: number;
   #seen = new Seen();
   /** How many events were read. */
   #rows = 0;
@@ -115,6 +120,7 @@ export class Turn {
     this.#threads = threads;
     this.#client = client;
     this.#limits = limits;
+    this.#room = limits.room;
   }
 
   async batches(batches: readonly Batch[]): Promise<void> {
@@ -139,6 +145,7 @@ export class Turn {
   async #batches(batches: readonly Batch[]): Promise<void> {
     const projects = [...new Set(batches.flatMap((one) => one.projects))];
     const versions = await this.#current(projects);
+    if (projects.length > 1) this.#room = Math.min(this.#limits.room, this.#limits.roomBesideOthers);
     const beside = this.#cache.beside(projects);
     const placed = batches.filter((one) => one.from_page !== null);
     for (const [partition, some] of Map.groupBy(placed, (one) => one.partition)) {
@@ -259,7 +266,8 @@ export class Turn {
     isFirst: boolean,
     definitions: Definitions[] = [],
   ): Promise<void> {
-    const { limit, room, takesFirst } = this.#limits;
+    const { limit, takesFirst, leavesThread } = this.#limits;
+    const room = this.#room;
     const late = [...this.found.late.keys()];
     const job: MatchEventsJob = {
       ...{ bytes, versions, definitions, late, limit, room },
@@ -268,7 +276,9 @@ export class Turn {
     let answer: MatchedEvents;
     try {
       const budget = { limitMs: THREAD_LIMIT, usedMs: 0 };
-      answer = await this.#threads.run(job, budget, undefined, undefined, [bytes.buffer as ArrayBuffer]);
+      answer = await this.#threads.run(job, budget, leavesThread ? 'alone' : undefined, undefined, [
+        bytes.buffer as ArrayBuffer,
+      ]);
     } catch (error) {
       if (!(error instanceof ThreadError) || error.code === 'busy' || error.failure) throw error;
       throw new ThreadLostError('filters of functions ended their thread', { cause: error });

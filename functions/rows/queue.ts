@@ -165,12 +165,33 @@ export async function listWaiting(
   return rows;
 }
 
+/** Lists which of the functions have invocations that are due after a time of theirs, with the first of them. */
+export async function listDueAfter(
+  queryable: Queryable,
+  functions: readonly Omit<Want, 'count'>[],
+): Promise<Waiting[]> {
+  const { rows } = await queryable.query({
+    name: 'list-functions-due-after',
+    text: `select first.* from unnest($1::int[], $2::uuid[], $3::timestamptz[]) as w (project_id, function_id, since)
+     cross join lateral (select q.project_id, q.function_id, q.due_at from function_queue q
+       where q.project_id = w.project_id and q.function_id = w.function_id and q.due_at > w.since
+       order by q.due_at limit 1) first`,
+    values: [
+      functions.map((one) => one.projectId),
+      functions.map((one) => one.functionId),
+      functions.map((one) => one.since),
+    ],
+  });
+  return rows;
+}
+
 /** What an attempt leaves in the queue. */
 export interface Postponed {
   seq: number;
   lease: string;
   attempt: number;
-  progress: Progress | null;
+  /** JSON. Null: it has to begin anew. */
+  progress: string | null;
   /** Milliseconds from now. */
   after: number;
 }
@@ -189,11 +210,30 @@ export async function postpone(queryable: Queryable, postponed: readonly Postpon
       postponed.map((one) => one.seq),
       postponed.map((one) => one.lease),
       postponed.map((one) => one.attempt),
-      postponed.map((one) => (one.progress ? JSON.stringify(one.progress) : '')),
+      postponed.map((one) => one.progress ?? ''),
       postponed.map((one) => Math.round(one.after)),
     ],
   });
   return new Set(rows.map((row) => row.seq));
+}
+
+/** Gives back all that was claimed of functions with a lease, as it was. */
+export async function giveBack(
+  queryable: Queryable,
+  functions: readonly { projectId: number; functionId: string }[],
+  lease: string,
+): Promise<void> {
+  await queryable.query({
+    name: 'give-invocations-back',
+    text: `update function_queue q set lease = null, held = false, due_at = clock_timestamp()
+     from unnest($1::int[], $2::uuid[]) as w (project_id, function_id)
+     where q.project_id = w.project_id and q.function_id = w.function_id and q.due_at > clock_timestamp() and q.lease = $3`,
+    values: [
+      functions.map(({ projectId }) => projectId),
+      functions.map(({ functionId }) => functionId),
+      lease,
+    ],
+  });
 }
 
 /** Stores how far an invocation is, if its lease still holds, and makes the lease longer. */

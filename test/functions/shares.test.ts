@@ -80,3 +80,16 @@ test('nothing begins while four results for each place wait to be written', () =
   load.unwritten.add(10, 1);
   expect(projects()).toEqual([]);
 });
+
+test('of very many lines those come first whose project holds least, then those that have waited longest', () => {
+  for (let at = 0; at < 1_000; at += 1) {
+    lines.expect({ projectId: BOB, functionId: `many ${at}` }, 10_000 - ((at * 7) % 1_000));
+  }
+  lines.expect({ projectId: ANNA, functionId: 'last' }, 20_000);
+  load.inProgress.add(BOB, 1);
+  const shares = sharesOf(lines, load, { places: 10_000, mayBeClaimed: () => true });
+  const expected = [...lines.all]
+    .toSorted((a, b) => a.projectId - b.projectId || a.dueAt - b.dueAt)
+    .slice(0, 50);
+  expect(shares.map(({ line }) => line.functionId)).toEqual(expected.map(({ functionId }) => functionId));
+});

@@ -3,7 +3,8 @@ import { GovernedClaims } from '../../../functions/delivery/governed.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type Arrival, runtimeForFile } from './world.ts';
 
-const world = runtimeForFile({ starts: false });
+// Nothing may wait until a claim is over.
+const world = runtimeForFile({ starts: false, settings: { SLUICE_FUNCTION_LEASE_SECONDS: '600' } });
 const program = `fetch(inputs.url, {'body': arrayMap(item -> item.event.properties.id, items)});
   if (inputs.twice) { fetch(inputs.url, {'body': 'twice'}) }`;
 const on = (

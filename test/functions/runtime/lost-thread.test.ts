@@ -5,7 +5,7 @@ import { DefinitionCache } from '../../../functions/dispatch/definitions.ts';
 import { KEY_BYTES } from '../../../functions/dispatch/event-rows.ts';
 import type { MatchEventsJob, MatchedEvents } from '../../../functions/dispatch/match.ts';
 import { ALONE, COMMON, type MatchThreads, Turn } from '../../../functions/dispatch/turn.ts';
-import { takeBatches } from '../../../functions/rows/batches.ts';
+import { batchKeys, takeBatches } from '../../../functions/rows/batches.ts';
 import { ThreadError, ThreadPool } from '../../../hog/threads/pool.ts';
 import { createLogger } from '../../../telemetry/logger.ts';
 import { runtimeForFile, sender } from './world.ts';
@@ -69,5 +69,35 @@ test('a thread that ends while another one still works leaves nothing that count
       before.found.matched.map(({ uuid }) => uuid).sort(),
     );
     expect(alone.found.missing).toBe(0);
+  });
+});
+
+test('turns for one project leave a thread to those for all', async () => {
+  const { pool, config } = world.api;
+  const cache = new DefinitionCache(pool, config.SLUICE_PUBLIC_URL);
+  const owners: (string | undefined)[] = [];
+  const noting: MatchThreads = {
+    run(...request) {
+      owners.push(request[2]);
+      return threads.run(...request);
+    },
+  };
+  await transaction(pool, async (client) => {
+    const batches = await takeBatches(client, 10);
+    const keys = [
+      ...(
+        await batchKeys(
+          client,
+          batches.map(({ id }) => id),
+        )
+      ).values(),
+    ];
+    const common = new Turn({ readPool: pool, logger }, cache, noting, client, COMMON);
+    await common.batches(batches);
+    expect(new Set(owners.splice(0))).toEqual(new Set([undefined]));
+    const alone = new Turn({ readPool: pool, logger }, cache, noting, client, ALONE);
+    await alone.keys(world.anna.projectId, Buffer.concat(keys));
+    // Whoever has a name never has all threads.
+    expect(new Set(owners)).toEqual(new Set(['alone']));
   });
 });

@@ -1,0 +1,303 @@
+// What a worker has claimed ends, waits for its next attempt, or is given back: whatever happens meanwhile, nothing waits
+// until the claim is over. The claims of these workers last longer than the test is ready to wait.
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import type { Outcome } from '../../../functions/delivery/delivery.ts';
+import { ended, postponed } from '../../../functions/delivery/outcomes.ts';
+import { Results } from '../../../functions/delivery/results.ts';
+import { Load } from '../../../functions/delivery/shares.ts';
+import { LARGEST_SEEN } from '../../../functions/rows/events.ts';
+import { claim, type QueueRow } from '../../../functions/rows/queue.ts';
+import { NO_PROGRESS } from '../../../functions/rules/progress.ts';
+import { createLogger } from '../../../telemetry/logger.ts';
+import type { Tenant } from '../../support/api.ts';
+import { eventually } from '../../support/eventually.ts';
+import { runtimeForFile, sender } from './world.ts';
+
+const world = runtimeForFile({ starts: false, settings: { SLUICE_FUNCTION_LEASE_SECONDS: '600' } });
+const logger = createLogger({ name: 'test', level: 'silent' });
+const LEASE = '00000000-0000-4000-8000-000000000001';
+let bob: Tenant;
+beforeAll(async () => {
+  bob = await world.api.createTenant('Bob');
+});
+beforeEach(() => {
+  world.arrivals.length = 0;
+  world.answer((_arrival, response) => response.end('{}'));
+});
+
+const on = (event: string, more: object = {}) =>
+  sender(world.url(event), { filters: { events: [{ id: event, type: 'events' }] }, ...more });
+const together = (event: string, batch: object) =>
+  on(event, {
+    hog: "fetch(inputs.url, {'body': arrayMap(item -> item.event.properties.id, items)})",
+    delivery: { batch },
+  });
+const events = (event: string, count: number, more: object = {}) =>
+  Array.from({ length: count }, (_, id) => ({ event, properties: { id, ...more } }));
+const arrived = (path: string) => world.arrivals.filter((one) => one.path === path);
+const rows = async (sql: string, values: unknown[] = []) => (await world.api.pool.query(sql, values)).rows;
+const statuses = async (id: string) => (await world.history(id)).map(({ status }) => status);
+
+/** Runs a worker until nothing is left to do. */
+async function work(): Promise<void> {
+  const runtime = world.start();
+  await world.idle();
+  await world.stop(runtime);
+}
+
+type Query = (...args: unknown[]) => unknown;
+type Meanwhile = (values: unknown[][]) => Promise<void>;
+const query = pg.Client.prototype.query as Query;
+const watched = new Map<string, Meanwhile>();
+afterEach(() => {
+  watched.clear();
+  pg.Client.prototype.query = query as typeof pg.Client.prototype.query;
+});
+
+/** Lets something happen between the answer to a statement, by its name or its text, and whoever waits for the answer. */
+function meanwhile(statement: string, happens: Meanwhile): void {
+  watched.set(statement, happens);
+  pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]) {
+    const [first] = args as [string | { name?: string; text?: string; values?: unknown[][] }];
+    const { name, text, values = [] } = typeof first === 'string' ? { text: first } : (first ?? {});
+    const found = [...watched].find(([one]) => one === name || text?.startsWith(one));
+    if (!found) return query.apply(this, args);
+    const done = args.at(-1);
+    if (typeof done !== 'function') {
+      return (query.apply(this, args) as Promise<unknown>).then(async (answer) => {
+        await found[1](values as unknown[][]);
+        return answer;
+      });
+    }
+    const answered = (error: unknown, answer: unknown) => {
+      if (error) return done(error);
+      found[1](values as unknown[][]).then(
+        () => done(null, answer),
+        (failure: unknown) => done(failure),
+      );
+    };
+    return query.apply(this, [...args.slice(0, -1), answered]);
+  } as typeof pg.Client.prototype.query;
+}
+
+/** Happens the first time only. */
+const once = (happens: Meanwhile): Meanwhile => {
+  let isOver = false;
+  return async (values) => {
+    if (isOver) return;
+    isOver = true;
+    await happens(values);
+  };
+};
+const lost: Meanwhile = async () => {
+  throw new Error('Connection terminated unexpectedly');
+};
+
+describe('a batch', () => {
+  test('gives back what is too much for one program, and goes on when its parts could not be given back', async () => {
+    const id = await world.create(together('parts', { max_batch: 4, max_wait_seconds: 0 }));
+    await world.capture(events('parts', 4, { text: 'x'.repeat(LARGEST_SEEN - 1_000) }));
+    meanwhile('update function_queue set batch = null', once(lost));
+    await work();
+    expect(await statuses(id)).toEqual(Array(4).fill('succeeded'));
+    expect(arrived('parts').map(({ body }) => JSON.parse(body).length)).toEqual([1, 1, 1, 1]);
+    await world.change(id, { enabled: false });
+  });
+
+  test('that somebody gives back is taken before those that gather, and these go when the policy lets them', async () => {
+    const id = await world.create(together('gathers', { max_batch: 3, max_wait_seconds: 3_600 }));
+    let looks = 0;
+    meanwhile('list-functions-due-after', async () => {
+      looks += 1;
+    });
+    await world.capture(events('gathers', 1));
+    const runtime = world.start();
+    // It is known now when the first one has waited for long enough.
+    await eventually(async () => looks > 0);
+    const globals = { event: { uuid: '', event: 'gathers', properties: { id: 7 } } };
+    await world.api.pool.query(
+      `insert into function_queue (id, project_id, function_id, version, globals, clock, seed, batch)
+       select gen_random_uuid(), $1, $2, 1, $3, now(), 1, $4 from generate_series(1, 2)`,
+      [world.anna.projectId, id, JSON.stringify(globals), LEASE],
+    );
+    await eventually(async () => (await world.history(id)).length === 2);
+    await world.change(id, { delivery: { batch: { max_batch: 3, max_wait_seconds: 0 } } });
+    await world.idle();
+    await world.stop(runtime);
+    expect(arrived('gathers').at(-1)?.body).toBe('[0]');
+    await world.change(id, { enabled: false });
+  });
+});
+
+describe('a claim', () => {
+  test('whose answer is lost is given back, and so is one by a policy', async () => {
+    const free = await world.create(on('free'));
+    const governed = await world.create(on('governed', { delivery: { max_concurrency: 5 } }));
+    await world.capture([...events('free', 5), ...events('governed', 5)]);
+    meanwhile('claim-invocations', once(lost));
+    let isClaimed = false;
+    meanwhile('claim-held-invocations', async () => {
+      isClaimed = true;
+    });
+    meanwhile('commit', async () => {
+      if (!isClaimed) return;
+      watched.delete('claim-held-invocations');
+      watched.delete('commit');
+      await lost([]);
+    });
+    await work();
+    expect(isClaimed).toBe(true);
+    expect(await statuses(free)).toEqual(Array(5).fill('succeeded'));
+    expect(await statuses(governed)).toEqual(Array(5).fill('succeeded'));
+    for (const id of [free, governed]) await world.change(id, { enabled: false });
+  });
+
+  test.each([
+    ['disabled', { enabled: false }, 'cancelled'],
+    ['deleted', { deleted: true }, 'cancelled'],
+    ['paused', { paused: true }, 'succeeded'],
+  ])('of a function that is %s meanwhile ends', async (name, change, status) => {
+    const id = await world.create(on(name));
+    await world.capture(events(name, 5));
+    let isChanged = false;
+    meanwhile(
+      'claim-invocations',
+      once(async () => {
+        await world.change(id, change);
+        isChanged = true;
+      }),
+    );
+    const runtime = world.start();
+    await eventually(async () => isChanged);
+    if (name === 'paused') {
+      const held = 'select from function_queue where function_id = $1 and lease is null';
+      await eventually(async () => (await rows(held, [id])).length === 5);
+      await world.change(id, { paused: false });
+    }
+    await world.idle();
+    await world.stop(runtime);
+    expect(await statuses(id)).toEqual(Array(5).fill(status));
+    if (name === 'paused') await world.change(id, { enabled: false });
+  });
+
+  test('of a worker that stops leaves nothing behind', async () => {
+    const ids = [
+      await world.create(on('stops')),
+      await world.create(on('stops', { delivery: { rate_per_second: 20 } })),
+      await world.create(together('stops', { max_batch: 5, max_wait_seconds: 0 })),
+    ];
+    await world.capture(events('stops', 40));
+    const runtime = world.start();
+    await eventually(async () => arrived('stops').length > 0);
+    await world.stop(runtime);
+    expect(await rows('select from function_queue where lease is not null')).toEqual([]);
+    await work();
+    for (const id of ids) {
+      expect(await statuses(id)).toEqual(Array(40).fill('succeeded'));
+      await world.change(id, { enabled: false });
+    }
+  });
+});
+
+describe('what cannot be read', () => {
+  test('of one function delays no other of its project, and goes on when it can', async () => {
+    const broken = await world.create(on('broken'), bob);
+    const works = await world.create(on('works'), bob);
+    const [{ inputs }] = await rows('select inputs from functions where id = $1', [broken]);
+    const store = (value: unknown) =>
+      world.api.pool.query('update functions set inputs = $2 where id = $1', [broken, JSON.stringify(value)]);
+    // Both have been matched when one of them breaks, so both are claimed at once.
+    await world.change(broken, { paused: true }, bob);
+    await world.change(works, { paused: true }, bob);
+    const matching = world.start();
+    await world.capture([...events('broken', 5), ...events('works', 5)], bob);
+    await eventually(async () => {
+      const waiting = await rows('select from function_queue where project_id = $1', [bob.projectId]);
+      return waiting.length === 10;
+    });
+    await world.stop(matching);
+    await world.change(broken, { paused: false }, bob);
+    await world.change(works, { paused: false }, bob);
+    await store({ url: null });
+    const runtime = world.start();
+    await eventually(async () => (await world.history(works)).length === 5);
+    expect(await statuses(broken)).toEqual([]);
+    await store(inputs);
+    await world.change(broken, { name: 'mended' }, bob);
+    await world.idle();
+    await world.stop(runtime);
+    expect(await statuses(broken)).toEqual(Array(5).fill('succeeded'));
+    for (const id of [broken, works]) await world.change(id, { enabled: false }, bob);
+  });
+
+  test('of the events of one project delays no other, and goes on when it can', async () => {
+    const broken = await world.create(on('read'), bob);
+    const works = await world.create(on('read'));
+    await world.capture(events('read', 5), bob);
+    await world.capture(events('read', 5));
+    meanwhile('find-events-at', async ([projects = []]) => {
+      if (projects.includes(bob.projectId)) throw new Error('canceling statement due to statement timeout');
+    });
+    const runtime = world.start();
+    await eventually(async () => (await world.history(works)).length === 5);
+    expect(await statuses(broken)).toEqual([]);
+    watched.clear();
+    await world.idle();
+    await world.stop(runtime);
+    expect(await statuses(broken)).toEqual(Array(5).fill('succeeded'));
+    await world.change(broken, { enabled: false }, bob);
+    await world.change(works, { enabled: false });
+  });
+});
+
+describe('results', () => {
+  const succeeded: Outcome = { ...ended('failed', ''), status: 'succeeded', error: null };
+
+  async function claimed(id: string): Promise<QueueRow[]> {
+    const { pool } = world.api;
+    const { projectId } = world.anna;
+    await pool.query(
+      `insert into function_queue (id, project_id, function_id, version, clock, seed)
+       select gen_random_uuid(), $1, $2, 1, now(), 1 from generate_series(1, 5)`,
+      [projectId, id],
+    );
+    const want = { projectId, functionId: id, count: 5, since: '1970-01-01T00:00:00Z' };
+    return claim(pool, [want], { lease: LEASE, seconds: 600 });
+  }
+
+  test('that cannot be stored end as failed, and those that are written with them are stored', async () => {
+    const id = await world.create({ ...on('results'), enabled: false });
+    const own = await claimed(id);
+    const results = new Results(world.api.pool, logger, 600_000, new Load());
+    const written = own.map((row, at) =>
+      results.add(row, LEASE, at === 2 ? postponed(row, Number.NaN) : succeeded),
+    );
+    expect(await Promise.all(written)).toEqual(Array(5).fill(true));
+    const history = await world.history(id);
+    expect(history.filter(({ status }) => status === 'succeeded')).toHaveLength(4);
+    expect(history.find(({ id: one }) => one === own[2]?.id)).toMatchObject({
+      ...{ status: 'failed', error: 'What the invocation came to could not be stored.' },
+    });
+  });
+
+  test('that are large count until they are written, and are written a few at a time', async () => {
+    const id = await world.create({ ...on('results'), enabled: false });
+    const own = await claimed(id);
+    const load = new Load();
+    const results = new Results(world.api.pool, logger, 600_000, load);
+    const sizes: number[] = [];
+    meanwhile('postpone-invocations', async (values) => {
+      sizes.push((values[3] as string[]).length);
+    });
+    const answers = [{ status: 200, body: 'x'.repeat(7_000_000) }];
+    const written = own.map((row) =>
+      results.add(row, LEASE, { ...postponed(row, 0), progress: { ...NO_PROGRESS, answers } }),
+    );
+    expect(load.characters.of(world.anna.projectId)).toBeGreaterThan(35_000_000);
+    expect(await Promise.all(written)).toEqual(Array(5).fill(true));
+    expect(load.characters.all).toBe(0);
+    expect(sizes).toEqual([2, 2, 1]);
+    await world.api.pool.query('delete from function_queue where function_id = $1', [id]);
+  });
+});

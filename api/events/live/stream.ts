@@ -1,0 +1,141 @@
+import { Readable } from 'node:stream';
+import type { StoredPlace } from '../../../queries/reads/stored.ts';
+import type { LiveBounds, LiveCounts } from './bounds.ts';
+import { greeting, heartbeat, isBehind, type Skipped, skippedMessage } from './messages.ts';
+
+/** Milliseconds that a client has to take the end of its stream. */
+const LEAVING = 1_000;
+
+/**
+ * The stream of one listener. What a slow client does not take waits here, up to a bound. Then events are left out, and the
+ * client learns how many as soon as it takes something.
+ */
+export class LiveStream extends Readable {
+  readonly #bounds: LiveBounds;
+  readonly #counts: LiveCounts;
+  /** Up to where the listener knows what happened. */
+  #place: StoredPlace;
+  /** What was left out that it was not told of. */
+  #skipped: Skipped | undefined;
+  #pushed = 0;
+  /** How much the client has taken, and when that changed. */
+  #taken = 0;
+  #movedAt = performance.now();
+  #isOver = false;
+  readonly #timers: NodeJS.Timeout[];
+
+  constructor(
+    place: StoredPlace,
+    { bounds, counts, check }: { bounds: LiveBounds; counts: LiveCounts; check: () => Promise<boolean> },
+  ) {
+    super({ highWaterMark: bounds.bytes });
+    this.#bounds = bounds;
+    this.#counts = counts;
+    this.#place = place;
+    this.#push(greeting(place));
+    const beat = setInterval(() => this.#beat(check), bounds.beat);
+    // Clients that came at once do not come back at once.
+    const end = setTimeout(() => this.finish(), bounds.longest * (0.9 + 0.1 * Math.random()));
+    this.#timers = [beat.unref(), end.unref()];
+    this.once('close', () => this.#stopTimers());
+  }
+
+  /** It is pushed to, and never asked. */
+  override _read(): void {}
+
+  /** Up to where the listener knows what happened. */
+  get place(): StoredPlace {
+    return this.#place;
+  }
+
+  get isOver(): boolean {
+    return this.#isOver || this.destroyed;
+  }
+
+  /** How many bytes wait for the client. */
+  get waiting(): number {
+    return this.readableLength;
+  }
+
+  /** Takes an event, or leaves it out if too much waits. */
+  event(message: Buffer, place: StoredPlace): void {
+    // A span whose reading broke is read again, and another process may have been ahead.
+    if (this.isOver || !isBehind(place, this.#place)) return;
+    this.#tell();
+    if (this.#skipped || !this.#hasRoom()) {
+      this.skip({ events: 1, reason: null }, place);
+      return;
+    }
+    this.#place = place;
+    this.#counts.sent.inc();
+    this.#push(message);
+  }
+
+  /** Notes that events were left out up to a place. */
+  skip({ events, reason }: Skipped, place: StoredPlace): void {
+    if (this.isOver || !isBehind(place, this.#place)) return;
+    this.#place = place;
+    if (events === 0) return;
+    this.#counts.skipped.inc(events ?? 1);
+    const before = this.#skipped?.events ?? (this.#skipped ? null : 0);
+    this.#skipped = {
+      events: events === null || before === null ? null : before + events,
+      reason: reason ?? this.#skipped?.reason ?? null,
+    };
+    this.#tell();
+  }
+
+  /** Notes that there is nothing more up to a place. */
+  passed(place: StoredPlace): void {
+    if (this.isOver || !isBehind(place, this.#place)) return;
+    this.#tell();
+    this.#place = place;
+  }
+
+  /** Ends the stream. Who does not take the rest soon is disconnected. */
+  finish(): void {
+    if (this.isOver) return;
+    this.#tell();
+    this.#isOver = true;
+    this.push(null);
+    setTimeout(() => this.destroy(), LEAVING).unref();
+  }
+
+  /** Tells what was left out, if there is room again. */
+  #tell(): void {
+    if (!this.#skipped || !this.#hasRoom()) return;
+    this.#push(skippedMessage(this.#skipped, this.#place));
+    this.#skipped = undefined;
+  }
+
+  /** Once something was left out, half of the room has to be free again. A single event may be larger than all of it. */
+  #hasRoom(): boolean {
+    const { bytes } = this.#bounds;
+    return this.waiting <= (this.#skipped ? bytes / 2 : bytes);
+  }
+
+  #push(message: Buffer): void {
+    this.#pushed += message.length;
+    this.push(message);
+  }
+
+  #beat(check: () => Promise<boolean>): void {
+    const taken = this.#pushed - this.waiting;
+    if (this.waiting === 0 || taken !== this.#taken) this.#movedAt = performance.now();
+    this.#taken = taken;
+    if (performance.now() - this.#movedAt > this.#bounds.stalled) {
+      this.destroy();
+      return;
+    }
+    this.#tell();
+    if (this.waiting === 0) this.#push(heartbeat(this.#place));
+    void check().then((isAllowed) => {
+      if (!isAllowed) this.finish();
+    });
+  }
+
+  #stopTimers(): void {
+    this.#isOver = true;
+    for (const one of this.#timers) clearTimeout(one);
+  }
+}

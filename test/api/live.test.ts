@@ -1,0 +1,208 @@
+import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import type { CapturedEvent } from '../../capture/captured-event.ts';
+import { capturedEvent } from '../capture/support.ts';
+import { apiForFile, listenForFile, type Tenant, tenantsForFile } from '../support/api.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Heard, heard, type Listening, listenTo } from '../support/live.ts';
+import { queriesOf } from '../support/query-log.ts';
+import { insertPerson } from '../support/rows.ts';
+
+const api = apiForFile({ SLUICE_REFUSALS_PER_MINUTE: '0' }, { liveBounds: { beat: 100, perProject: 4 } });
+const { Anna: anna, Otto: otto } = tenantsForFile(api, 'Anna', 'Otto');
+const here = listenForFile(api);
+const open: Heard[] = [];
+
+async function listen(tenant: Tenant | string | null, options: Listening = {}, host = here.host) {
+  const stream = await listenTo(host, tenant, options);
+  open.push(stream);
+  return stream;
+}
+
+afterEach(async () => {
+  for (const one of open.splice(0)) one.leave();
+  await eventually(async () => (await listeners()) === 0);
+});
+
+const metric = async (name: string, registry = api.registry) =>
+  Number(new RegExp(`^${name}\\{[^}]*\\} (.+)$`, 'm').exec(await registry.metrics())?.[1]);
+const listeners = () => metric('sluice_live_listeners');
+
+const store = (tenant: Tenant, ...events: Partial<CapturedEvent>[]) =>
+  api.ingest.submit({
+    projectId: tenant.projectId,
+    events: events.map((one, index) => capturedEvent({ index, ...one })),
+  });
+const named = (...names: string[]) => names.map((event) => ({ event }));
+
+describe('a stream', () => {
+  test('has each event once, as the list shows it, and what no proxy keeps', async () => {
+    const stream = await listen(anna);
+    expect([stream.status, stream.headers]).toMatchObject([
+      200,
+      {
+        'content-type': 'text/event-stream; charset=utf-8',
+        'cache-control': 'no-store',
+        'x-accel-buffering': 'no',
+      },
+    ]);
+    await store(anna, { event: 'one', properties: { text: 'a\nb\u2028', list: [1, { a: null }] } });
+    await heard(stream, 1);
+    await store(anna, ...named('two'));
+    await heard(stream, 2);
+    const { results } = (
+      await api.request(anna, 'GET', `/api/projects/${anna.projectId}/events/?orderBy=["timestamp"]`)
+    ).json();
+    const shown = stream.messages.map(({ data }) => data as { id: string });
+    expect(shown).toEqual(shown.map(({ id }) => results.find((one: { id: string }) => one.id === id)));
+    expect(stream.messages.map(({ event }) => event)).toEqual(['message', 'message']);
+    expect(stream.text()).toMatch(/^retry: 1000\nid: \S+\n\n/);
+    await eventually(async () => /\n\n:\nid: \S+\n\n/.test(stream.text()));
+  });
+
+  test('begins at now, and knows nothing of other projects', async () => {
+    await store(anna, ...named('old'));
+    const stream = await listen(anna);
+    const others = await listen(otto);
+    await store(otto, ...named('secret'));
+    await store(anna, ...named('new'));
+    await heard(others, 1);
+    await heard(stream, 1);
+    expect([stream.events().at(-1), others.events()]).toEqual(['new', ['secret']]);
+    expect(stream.text()).not.toContain('secret');
+  });
+
+  test('of several processes has everything that several writers store, once and in one order', async () => {
+    const other = await api.rebuild({});
+    const there = await other.listen({ port: 0, host: '127.0.0.1' });
+    try {
+      const streams = [await listen(anna), await listen(anna), await listen(anna, {}, there)];
+      const count = 300;
+      await Promise.all(
+        Array.from({ length: count / 10 }, (_, writer) =>
+          store(anna, ...named(...Array.from({ length: 10 }, (__, index) => `${writer}-${index}`))),
+        ),
+      );
+      for (const one of streams) await heard(one, count);
+      const ids = streams.map((one) =>
+        one.messages.filter(({ event }) => event === 'message').map(({ id }) => id),
+      );
+      // All have the same end. A stream begins up to a second in the past.
+      const [first, second, third] = ids.map((list) => list.slice(-count));
+      expect(new Set(first).size).toBe(count);
+      expect(first).toEqual(first?.toSorted());
+      expect([second, third]).toEqual([first, first]);
+    } finally {
+      for (const one of open.splice(0)) one.leave();
+      await other.close();
+    }
+  });
+
+  test('that ends goes on behind its last message, with what was stored meanwhile, in another process too', async () => {
+    const first = await listen(anna);
+    await store(anna, ...named('before'));
+    await eventually(async () => first.events().includes('before'));
+    first.leave();
+    const names = Array.from({ length: 700 }, (_, index) => `missed ${index}`);
+    await store(anna, ...named(...names));
+    const other = await api.rebuild({});
+    const there = await other.listen({ port: 0, host: '127.0.0.1' });
+    try {
+      const second = await listen(anna, { lastId: first.lastId() }, there);
+      await store(anna, ...named('after'));
+      await eventually(async () => second.events().includes('after'));
+      expect(second.events().toSorted()).toEqual(['after', ...names].toSorted());
+      // Half of the way, and while another one listens to the same.
+      const third = await listen(anna, { lastId: second.messages[349]?.id }, there);
+      await eventually(async () => third.events().includes('after'));
+      expect(third.events()).toEqual(second.events().slice(350));
+      const quiet = await listen(anna, { lastId: third.lastId() }, there);
+      await store(anna, ...named('last'));
+      await eventually(async () => quiet.events().includes('last'));
+      expect(quiet.events()).toEqual(['last']);
+    } finally {
+      for (const one of open.splice(0)) one.leave();
+      await other.close();
+    }
+  });
+});
+
+describe('filters', () => {
+  const ADA = '00000000-0000-4000-8000-0000000000aa';
+  const EVENTS: Partial<CapturedEvent>[] = [
+    { event: 'buy', distinct_id: 'ada', properties: { price: 10 } },
+    { event: 'buy', distinct_id: 'bob', properties: { price: 2 } },
+    { event: 'look', distinct_id: 'ada', properties: {} },
+    { event: 'end', distinct_id: 'eve', properties: {} },
+  ];
+  const END = ['end eve'];
+  beforeAll(async () => {
+    await insertPerson(api.pool, anna.projectId, {
+      ...{ id: ADA, created_at: '2026-01-02T03:04:05Z', distinct_ids: ['ada'] },
+      properties: { plan: 'paid' },
+    });
+  });
+
+  test.each<[string, Record<string, string | string[]>, string[]]>([
+    ['a name', { event: 'look' }, ['look ada']],
+    ['names', { event: ['look', 'end'] }, ['look ada', ...END]],
+    ['a distinct id', { distinct_id: 'bob' }, ['buy bob']],
+    ['a person', { person_id: ADA }, ['buy ada', 'look ada']],
+    ['properties', { properties: '[{"key":"price","value":5,"operator":"gt"}]' }, ['buy ada']],
+    [
+      'properties of a person',
+      { properties: '[{"key":"plan","value":"paid","type":"person"}]' },
+      ['buy ada', 'look ada'],
+    ],
+    ['HogQL', { where: "properties.price < 5 or event = 'end'" }, ['buy bob', ...END]],
+    ['nothing', {}, ['buy ada', 'buy bob', 'look ada', ...END]],
+  ])('by %s', async (_, query, expected) => {
+    const stream = await listen(anna, { query });
+    await store(anna, ...EVENTS);
+    await heard(stream, expected.length);
+    // A later one proves that no more came in between.
+    const all = await listen(anna);
+    await store(anna, { event: 'mark', distinct_id: 'eve' });
+    await eventually(async () => all.events().includes('mark'));
+    const shown = stream.messages.map(({ data }) => data as { event: string; distinct_id: string });
+    const kept = shown
+      .map((one) => `${one.event} ${one.distinct_id}`)
+      .filter((one) => !one.startsWith('mark'));
+    expect(kept.toSorted()).toEqual(expected.toSorted());
+  });
+
+  test.each<[string, Record<string, string | string[]>, Record<string, string>, string | null]>([
+    ['an unknown parameter', { nothing: '1' }, {}, 'nothing'],
+    ['properties that are no JSON', { properties: '[' }, {}, 'properties'],
+    [
+      'an operator that is none',
+      { properties: '[{"key":"a","operator":"x"}]' },
+      {},
+      'properties__0__operator',
+    ],
+    ['HogQL that is none', { where: 'event =' }, {}, 'where__0'],
+    ['a person that is none', { person_id: 'x' }, {}, 'person_id'],
+    ['a place that is none', {}, { 'last-event-id': 'x' }, 'Last-Event-ID'],
+    ['a place in the future', {}, { 'last-event-id': `2999-01-01T00:00:00Z/${ADA}` }, 'Last-Event-ID'],
+  ])('refuse %s', async (_, query, headers, attr) => {
+    const url = `/api/projects/${anna.projectId}/events/live/?${new URLSearchParams(query as Record<string, string>)}`;
+    const answer = await api.request(anna, 'GET', url, undefined, headers);
+    expect([answer.statusCode, answer.json()]).toMatchObject([400, { type: 'validation_error', attr }]);
+    expect(await listeners()).toBe(0);
+  });
+});
+
+describe('nobody', () => {
+  test('costs nothing: no query is made without a listener', async () => {
+    const stream = await listen(anna);
+    await store(anna, ...named('last'));
+    await eventually(async () => stream.events().includes('last'));
+    stream.leave();
+    await eventually(async () => (await listeners()) === 0);
+    const ofLive = async () => {
+      const { queries } = await queriesOf(() => new Promise((resolve) => setTimeout(resolve, 2_000)));
+      return queries.filter((one) => one.includes('event_horizon'));
+    };
+    // What was under way may still end.
+    await eventually(async () => (await ofLive()).length === 0);
+  });
+});

@@ -23,7 +23,7 @@ import type { Logger } from '../telemetry/logger.ts';
 import type { Registry } from '../telemetry/metrics.ts';
 import type { Product } from '../tenancy/product.ts';
 import type { Copies } from './copies.ts';
-import type { LiveBounds } from './events/live/bounds.ts';
+import type { LiveBounds } from './live-bounds.ts';
 
 /** The server that routes are added to; the types of their handlers follow from their schemas. */
 export type App = FastifyInstance<

@@ -10,7 +10,7 @@ import {
   type StoredSpan,
 } from '../../../queries/reads/stored.ts';
 import { QueryError } from '../../../queries/rules/request.ts';
-import type { LiveBounds } from './bounds.ts';
+import type { LiveBounds } from '../../live-bounds.ts';
 import { eventMessage } from './messages.ts';
 import type { LiveStream } from './stream.ts';
 
@@ -95,6 +95,11 @@ export class Feed {
     } finally {
       this.#isReading = false;
     }
+  }
+
+  /** Whether nobody listens any more. */
+  get isClosed(): boolean {
+    return this.#abort.signal.aborted;
   }
 
   /** Ends what is being read. */

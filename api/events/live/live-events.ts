@@ -2,11 +2,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { EventSourceQuery } from '../../../db/events.ts';
 import { followHorizon } from '../../../db/horizon.ts';
 import type { Pool } from '../../../db/pool.ts';
+import { NoTurnError } from '../../../db/turns.ts';
 import { behind, type StoredPlace } from '../../../queries/reads/stored.ts';
 import type { Logger } from '../../../telemetry/logger.ts';
 import type { Registry } from '../../../telemetry/metrics.ts';
 import { errors } from '../../errors.ts';
-import { createLiveCounts, LIVE_BOUNDS, type LiveBounds, type LiveCounts } from './bounds.ts';
+import { createLiveCounts, LIVE_BOUNDS, type LiveBounds, type LiveCounts } from '../../live-bounds.ts';
 import { Feed } from './feed.ts';
 import { LiveStream } from './stream.ts';
 
@@ -111,14 +112,12 @@ export class LiveEvents {
       feed.join(stream);
     } else {
       feed.resume(stream).catch((error: unknown) => {
-        this.#tell(error);
+        this.#tell(error, feed);
         // The client comes again, with its place.
         stream.finish();
       });
     }
-    this.#loop ??= this.#run().finally(() => {
-      this.#loop = undefined;
-    });
+    this.#loop ??= this.#run();
     return stream;
   }
 
@@ -133,9 +132,10 @@ export class LiveEvents {
     await this.#loop;
   }
 
-  #tell(error: unknown): void {
-    if (!this.#isClosing)
-      this.#deps.logger.warn({ err: error }, 'live events could not be read; trying again');
+  #tell(error: unknown, feed?: Feed): void {
+    // A project whose queries take all its turns gets its events later.
+    if (this.#isClosing || feed?.isClosed || error instanceof NoTurnError) return;
+    this.#deps.logger.warn({ err: error }, 'live events could not be read; trying again');
   }
 
   /** The horizon for the first listener. */
@@ -169,7 +169,7 @@ export class LiveEvents {
           last = horizon;
           // One that takes long keeps no other from its events.
           for (const { feed } of this.#feeds.values()) {
-            feed.advance(horizon).catch((error: unknown) => this.#tell(error));
+            feed.advance(horizon).catch((error: unknown) => this.#tell(error, feed));
           }
         }
       } catch (error) {
@@ -177,5 +177,6 @@ export class LiveEvents {
       }
       await this.#rest();
     }
+    this.#loop = undefined;
   }
 }

@@ -9,6 +9,7 @@ import { queryDependencies } from '../../queries/query.ts';
 import { actionId, expressions, filters, parameters } from '../list-query.ts';
 import type { LiveEvents } from './live-events.ts';
 import { placeIn } from './messages.ts';
+import { LEAVING } from './stream.ts';
 
 const MOST_NAMES = 100;
 const text = z.string().max(400);
@@ -96,7 +97,13 @@ export function liveEventRoutes(app: App, deps: ApiDependencies & { live: LiveEv
           }
         };
         const stream = await live.open({ projectId: project.id, source, place, check });
-        stream.once('close', leave);
+        stream.once('close', () => {
+          leave();
+          // Who does not take the end of a stream holds up nobody who waits for it.
+          setTimeout(() => {
+            if (!reply.raw.writableFinished) reply.raw.destroy();
+          }, LEAVING).unref();
+        });
         reply.raw.once('close', () => stream.destroy());
         if (reply.raw.destroyed) stream.destroy();
         request.leaveTurn();

@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
 import type { StoredPlace } from '../../../queries/reads/stored.ts';
-import type { LiveBounds, LiveCounts } from './bounds.ts';
+import type { LiveBounds, LiveCounts } from '../../live-bounds.ts';
 import { greeting, heartbeat, isBehind, type Skipped, skippedMessage } from './messages.ts';
 
 /** Milliseconds that a client has to take the end of its stream. */
-const LEAVING = 1_000;
+export const LEAVING = 1_000;
 
 /**
  * The stream of one listener. What a slow client does not take waits here, up to a bound. Then events are left out, and the

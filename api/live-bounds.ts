@@ -1,4 +1,4 @@
-import { Counter, Gauge, type Registry } from '../../../telemetry/metrics.ts';
+import { Counter, Gauge, type Registry } from '../telemetry/metrics.ts';
 
 /** What streams may take. Times are in milliseconds. */
 export interface LiveBounds {

@@ -7,7 +7,11 @@ export interface LiveBounds {
   perProject: number;
   /** How many bytes wait for a listener before events are left out. */
   bytes: number;
-  /** How many events of one filter are read of what was stored since the last turn. The others are counted. */
+  /** How many bytes wait for all listeners of a process before events are left out that are larger than `bytes`. */
+  bytesOfAll: number;
+  /** How long the others wait for a listener that has no room, until its events are left out. */
+  patience: number;
+  /** How many events of a project are read of what was stored since the last turn. Its filters share them. The others are counted. */
   eventsAtOnce: number;
   /** How far back a listener that comes again may begin, and how many events it gets of that time. */
   past: number;
@@ -29,6 +33,8 @@ export const LIVE_BOUNDS: LiveBounds = {
   listeners: LISTENERS,
   perProject: 20,
   bytes: 512 * 1024,
+  bytesOfAll: 64 * 1024 * 1024,
+  patience: 250,
   eventsAtOnce: 2_000,
   past: 10 * 60_000,
   eventsOfPast: 20_000,
@@ -45,16 +51,24 @@ export interface LiveCounts {
 }
 
 /** Creates the metrics of streams. */
-export function createLiveCounts(registry: Registry, listeners: () => number): LiveCounts {
+export function createLiveCounts(
+  registry: Registry,
+  now: { listeners: () => number; waiting: () => number },
+): LiveCounts {
   const registers = [registry];
-  new Gauge({
-    name: 'sluice_live_listeners',
-    help: 'Open streams of live events.',
-    registers,
-    collect() {
-      this.set(listeners());
-    },
-  });
+  const gauge = (name: string, help: string, value: () => number) =>
+    new Gauge({
+      ...{ name, help, registers },
+      collect() {
+        this.set(value());
+      },
+    });
+  gauge('sluice_live_listeners', 'Open streams of live events.', now.listeners);
+  gauge(
+    'sluice_live_waiting_bytes',
+    'Bytes that wait for slow clients of streams of live events.',
+    now.waiting,
+  );
   const counter = (name: string, help: string) => new Counter({ name, help, registers });
   return {
     sent: counter('sluice_live_events_total', 'Events sent to streams of live events.'),

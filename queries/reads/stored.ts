@@ -11,12 +11,9 @@ export interface StoredPlace {
   uuid: string;
 }
 
-const FIRST_UUID = '00000000-0000-0000-0000-000000000000';
 const LAST_UUID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** The place before all events that were stored at an instant. */
-export const before = (at: string): StoredPlace => ({ at, uuid: FIRST_UUID });
-/** The place behind them. */
+/** The place behind all events that were stored up to an instant. */
 export const behind = (at: string): StoredPlace => ({ at, uuid: LAST_UUID });
 
 /** Which of the events behind a place: those that were stored up to a horizon. */
@@ -24,6 +21,15 @@ export interface StoredSpan {
   from: StoredPlace;
   /** In ISO 8601. Nothing is stored up to there any more. */
   upTo: string;
+}
+
+/**
+ * The first part of a span. No index has the order of storing, so reading the first events of a span looks at all of it. That
+ * takes long where many were stored, if the span is long.
+ */
+export function firstPart(span: StoredSpan, milliseconds: number): StoredSpan {
+  const end = Date.parse(span.from.at) + milliseconds;
+  return end < Date.parse(span.upTo) ? { ...span, upTo: new Date(end).toISOString() } : span;
 }
 
 export interface StoredPage {

@@ -1,38 +1,18 @@
-import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { CapturedEvent } from '../../capture/captured-event.ts';
+import { createIngest } from '../../capture/ingest.ts';
+import { createPool } from '../../db/pool.ts';
 import { capturedEvent } from '../capture/support.ts';
-import { apiForFile, listenForFile, type Tenant, tenantsForFile } from '../support/api.ts';
+import { apiForFile, tenantsForFile } from '../support/api.ts';
+import { asReader } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Heard, heard, type Listening, listenTo } from '../support/live.ts';
+import { heard, named, streamsForFile } from '../support/live.ts';
 import { queriesOf } from '../support/query-log.ts';
 import { insertPerson } from '../support/rows.ts';
 
-const api = apiForFile({ SLUICE_REFUSALS_PER_MINUTE: '0' }, { liveBounds: { beat: 100, perProject: 4 } });
+const api = apiForFile({ SLUICE_REFUSALS_PER_MINUTE: '0' }, { liveBounds: { beat: 100 } });
 const { Anna: anna, Otto: otto } = tenantsForFile(api, 'Anna', 'Otto');
-const here = listenForFile(api);
-const open: Heard[] = [];
-
-async function listen(tenant: Tenant | string | null, options: Listening = {}, host = here.host) {
-  const stream = await listenTo(host, tenant, options);
-  open.push(stream);
-  return stream;
-}
-
-afterEach(async () => {
-  for (const one of open.splice(0)) one.leave();
-  await eventually(async () => (await listeners()) === 0);
-});
-
-const metric = async (name: string, registry = api.registry) =>
-  Number(new RegExp(`^${name}\\{[^}]*\\} (.+)$`, 'm').exec(await registry.metrics())?.[1]);
-const listeners = () => metric('sluice_live_listeners');
-
-const store = (tenant: Tenant, ...events: Partial<CapturedEvent>[]) =>
-  api.ingest.submit({
-    projectId: tenant.projectId,
-    events: events.map((one, index) => capturedEvent({ index, ...one })),
-  });
-const named = (...names: string[]) => names.map((event) => ({ event }));
+const { listen, listeners, store, beside } = streamsForFile(api);
 
 describe('a stream', () => {
   test('has each event once, as the list shows it, and what no proxy keeps', async () => {
@@ -72,9 +52,7 @@ describe('a stream', () => {
   });
 
   test('of several processes has everything that several writers store, once and in one order', async () => {
-    const other = await api.rebuild({});
-    const there = await other.listen({ port: 0, host: '127.0.0.1' });
-    try {
+    await beside({}, async (there) => {
       const streams = [await listen(anna), await listen(anna), await listen(anna, {}, there)];
       const count = 300;
       await Promise.all(
@@ -91,10 +69,7 @@ describe('a stream', () => {
       expect(new Set(first).size).toBe(count);
       expect(first).toEqual(first?.toSorted());
       expect([second, third]).toEqual([first, first]);
-    } finally {
-      for (const one of open.splice(0)) one.leave();
-      await other.close();
-    }
+    });
   });
 
   test('that ends goes on behind its last message, with what was stored meanwhile, in another process too', async () => {
@@ -104,9 +79,7 @@ describe('a stream', () => {
     first.leave();
     const names = Array.from({ length: 700 }, (_, index) => `missed ${index}`);
     await store(anna, ...named(...names));
-    const other = await api.rebuild({});
-    const there = await other.listen({ port: 0, host: '127.0.0.1' });
-    try {
+    await beside({}, async (there) => {
       const second = await listen(anna, { lastId: first.lastId() }, there);
       await store(anna, ...named('after'));
       await eventually(async () => second.events().includes('after'));
@@ -119,10 +92,61 @@ describe('a stream', () => {
       await store(anna, ...named('last'));
       await eventually(async () => quiet.events().includes('last'));
       expect(quiet.events()).toEqual(['last']);
-    } finally {
-      for (const one of open.splice(0)) one.leave();
-      await other.close();
-    }
+    });
+  });
+
+  test('that is cut again and again, and goes on at one process or another, has each event exactly once', async () => {
+    const pools = Array.from({ length: 3 }, () =>
+      createPool({ url: api.config.DATABASE_URL as string, size: 2, name: 'writer' }),
+    );
+    const stored: string[] = [];
+    const write = async (pool: (typeof pools)[number], writer: number) => {
+      const ingest = createIngest({ pool });
+      for (let batch = 0; batch < 40; batch += 1) {
+        const events = Array.from({ length: 1 + ((batch * 7 + writer) % 20) }, (_, index) =>
+          capturedEvent({ index, event: `cut ${writer} ${batch} ${index}` }),
+        );
+        await ingest.submit({ projectId: anna.projectId, events });
+        stored.push(...events.map(({ event }) => event));
+      }
+      await ingest.close();
+    };
+    const query = { where: "event like 'cut %'" };
+    // Streams of the other process end by themselves, too.
+    await beside({ bounds: { longest: 1_500 } }, async (there) => {
+      /** Listens until the last event. Each stream is cut when it has some more events. */
+      const follow = async (first: Awaited<ReturnType<typeof listen>>, number: number) => {
+        const seen: string[] = [];
+        let stream = first;
+        for (let turn = 1; ; turn += 1) {
+          const most = 1 + ((turn * 37 + number * 11) % 90);
+          await eventually(
+            async () =>
+              stream.isOver() || stream.events().length >= most || stream.events().includes('cut end'),
+          );
+          stream.leave();
+          expect([stream.status, stream.skipped()]).toEqual([200, 0]);
+          seen.push(...stream.events());
+          if (seen.includes('cut end')) return { seen, turn };
+          const host = (turn + number) % 2 === 0 ? there : undefined;
+          stream = await listen(anna, { query, lastId: stream.lastId() }, host);
+        }
+      };
+      const streams = [
+        await listen(anna, { query }),
+        await listen(anna, { query }),
+        await listen(anna, { query }, there),
+      ];
+      const following = Promise.all(streams.map(follow));
+      await Promise.all(pools.flatMap((pool, at) => [write(pool, 2 * at), write(pool, 2 * at + 1)]));
+      await store(anna, ...named('cut end'));
+      const all = await following;
+      const [one, ...others] = all.map(({ seen }) => seen);
+      expect(one?.toSorted()).toEqual(['cut end', ...stored].toSorted());
+      expect(others).toEqual([one, one]);
+      expect(Math.min(...all.map(({ turn }) => turn))).toBeGreaterThan(5);
+    });
+    for (const one of pools) await one.end();
   });
 });
 
@@ -204,5 +228,41 @@ describe('nobody', () => {
     };
     // What was under way may still end.
     await eventually(async () => (await ofLive()).length === 0);
+  });
+});
+
+describe('each wall between tenants holds alone', () => {
+  const isAlone = async (host: string) => {
+    const streams = [
+      await listen(anna, {}, host),
+      await listen(anna, { query: { where: "event != 'nothing'" } }, host),
+    ];
+    await store(otto, ...named('secret'));
+    await store(anna, ...named('own'));
+    for (const one of streams) {
+      await eventually(async () => one.events().includes('own'));
+      expect(one.text()).not.toContain('secret');
+    }
+  };
+
+  test('the condition of the statement, when its role sees everything', () =>
+    beside({ reader: api.pool }, isAlone));
+
+  test('the rows that the role sees, when the statement has no condition', async () => {
+    let changed = 0;
+    const reader = createPool({ url: asReader(api.config.DATABASE_URL as string), size: 2, name: 'walls' });
+    reader.on('connect', (client) => {
+      const query = client.query.bind(client) as (...all: unknown[]) => unknown;
+      const without = (text: string) =>
+        text.replaceAll(/(?:\w+\.)?project_id = (\$\d+)/g, (_, value) => {
+          changed += 1;
+          return `${value}::bigint > 0`;
+        });
+      client.query = ((...[first, ...rest]: unknown[]) =>
+        query(typeof first === 'string' ? without(first) : first, ...rest)) as typeof client.query;
+    });
+    await beside({ reader }, isAlone);
+    expect(changed).toBeGreaterThan(0);
+    await reader.end();
   });
 });

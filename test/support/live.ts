@@ -1,5 +1,11 @@
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
-import type { Tenant } from './api.ts';
+import { afterEach } from '@jest/globals';
+import type { ApiDependencies } from '../../api/dependencies.ts';
+import type { LiveBounds } from '../../api/live-bounds.ts';
+import type { CapturedEvent } from '../../capture/captured-event.ts';
+import { createRegistry } from '../../telemetry/metrics.ts';
+import { capturedEvent } from '../capture/support.ts';
+import { listenForFile, type Tenant, type TestApi } from './api.ts';
 import { eventually } from './eventually.ts';
 
 /** A message of a stream. */
@@ -107,6 +113,54 @@ export async function listenTo(
     pause: () => void answer.pause(),
     resume: () => void answer.resume(),
     leave: () => void asked.destroy(),
+  };
+}
+
+/** Events with these names. */
+export const named = (...names: string[]): Partial<CapturedEvent>[] => names.map((event) => ({ event }));
+
+/** Streams of an API that end with the test that opened them. */
+export function streamsForFile(api: TestApi) {
+  const here = listenForFile(api);
+  const open: Heard[] = [];
+  const leave = () => {
+    for (const one of open.splice(0)) one.leave();
+  };
+  const metric = async (name: string, registry = api.registry) =>
+    Number(new RegExp(`^${name}\\{[^}]*\\} (.+)$`, 'm').exec(await registry.metrics())?.[1]);
+  const listeners = () => metric('sluice_live_listeners');
+  afterEach(async () => {
+    leave();
+    await eventually(async () => (await listeners()) === 0);
+  });
+  return {
+    here,
+    listeners,
+    async listen(tenant: Tenant | string | null, options: Listening = {}, host = here.host): Promise<Heard> {
+      const stream = await listenTo(host, tenant, options);
+      open.push(stream);
+      return stream;
+    },
+    store: (tenant: Tenant, ...events: Partial<CapturedEvent>[]) =>
+      api.ingest.submit({
+        projectId: tenant.projectId,
+        events: events.map((one, index) => capturedEvent({ index, ...one })),
+      }),
+    /** A second process, so to speak: the same API with streams of its own. */
+    async beside(
+      { bounds = {}, ...changes }: Partial<ApiDependencies> & { bounds?: Partial<LiveBounds> },
+      work: (host: string, metrics: (name: string) => Promise<number>) => Promise<void>,
+    ): Promise<void> {
+      const registry = createRegistry('beside');
+      const app = await api.rebuild({ registry, liveBounds: { beat: 50, ...bounds }, ...changes });
+      const host = await app.listen({ port: 0, host: '127.0.0.1' });
+      try {
+        await work(host, (name) => metric(name, registry));
+      } finally {
+        leave();
+        await app.close();
+      }
+    },
   };
 }
 

@@ -5,8 +5,10 @@ import { faultOf } from '../../../queries/reads/rows.ts';
 import {
   behind,
   countStored,
+  firstPart,
   readStored,
   type StoredPage,
+  type StoredPlace,
   type StoredSpan,
 } from '../../../queries/reads/stored.ts';
 import { QueryError } from '../../../queries/rules/request.ts';
@@ -16,17 +18,26 @@ import type { LiveStream } from './stream.ts';
 
 const ROWS_AT_ONCE = 500;
 const BYTES_AT_ONCE = 4 * 1024 * 1024;
+/** How much of the past is read at once, in milliseconds. */
+const PART = 5_000;
 /** How often it is looked whether a client has taken what waits for it, in milliseconds. */
-const LOOK_EVERY = 50;
+const LOOK_EVERY = 20;
 
 export interface FeedDependencies {
   /** Sees the rows of one project at a time. */
   reader: Pool;
   bounds: LiveBounds;
+  /** How many events are read at once, of those that were stored since the last horizon. */
+  share: () => number;
+  /** Answers whether the process has room for an event that is larger than what usually waits. */
+  hasRoom: (bytes: number) => boolean;
 }
 
 /** Who gets what is read: the listeners of a feed, or one that catches up. */
-type Sink = Pick<LiveStream, 'event' | 'skip' | 'passed' | 'isOver'>;
+type Sink = Pick<LiveStream, 'event' | 'skip' | 'passed' | 'isOver'> & {
+  /** Waits for room for an event, as long as that makes sense. */
+  room: (hasRoom: () => boolean) => Promise<void>;
+};
 
 /**
  * The events of a project that pass the same conditions, read once for all their listeners. It reads one span after the other:
@@ -64,16 +75,20 @@ export class Feed {
   async resume(stream: LiveStream): Promise<void> {
     let left = this.#deps.bounds.eventsOfPast;
     /** Reads up to where the others are. */
-    const catchUp = async (rest?: () => Promise<void>) => {
+    const catchUp = async (patience?: number) => {
       const upTo = this.#upTo;
-      left -= await this.#read({ from: stream.place, upTo }, left, stream, rest);
+      left -= await this.#read(
+        { from: stream.place, upTo },
+        left,
+        sinkOf(() => [stream], patience),
+      );
       return upTo;
     };
     // It has its own pace, until the others are no longer ahead.
-    while ((await catchUp(() => taken(stream))) !== this.#upTo && !stream.isOver);
+    while (!stream.isOver && (await catchUp()) !== this.#upTo);
     // What they have got since then is little, and they wait for it.
     await this.#inTurn(async () => {
-      await catchUp();
+      await catchUp(this.#deps.bounds.patience);
       if (!stream.isOver) this.#listeners.add(stream);
     });
   }
@@ -88,8 +103,9 @@ export class Feed {
     this.#isReading = true;
     try {
       await this.#inTurn(async () => {
-        const span = { from: behind(this.#upTo), upTo };
-        if (this.#listeners.size > 0) await this.#read(span, this.#deps.bounds.eventsAtOnce, this.#all);
+        const { bounds, share } = this.#deps;
+        const all = sinkOf(() => [...this.#listeners], bounds.patience);
+        if (!all.isOver) await this.#read({ from: behind(this.#upTo), upTo }, share(), all);
         this.#upTo = upTo;
       });
     } finally {
@@ -107,17 +123,6 @@ export class Feed {
     this.#abort.abort(new Error('Nobody listens any more.'));
   }
 
-  readonly #all: Sink = {
-    event: (message, place) => this.#each((one) => one.event(message, place)),
-    skip: (skipped, place) => this.#each((one) => one.skip(skipped, place)),
-    passed: (place) => this.#each((one) => one.passed(place)),
-    isOver: false,
-  };
-
-  #each(work: (one: LiveStream) => void): void {
-    for (const one of this.#listeners) work(one);
-  }
-
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#turn.then(work);
     this.#turn = result.catch(() => undefined);
@@ -125,7 +130,7 @@ export class Feed {
   }
 
   /** Reads the events of a span, and gives the first ones to a sink. It counts the others. Returns how many it gave. */
-  async #read(span: StoredSpan, most: number, sink: Sink, rest?: () => Promise<void>): Promise<number> {
+  async #read(span: StoredSpan, most: number, sink: Sink): Promise<number> {
     const end = behind(span.upTo);
     let given = 0;
     try {
@@ -136,17 +141,17 @@ export class Feed {
           sink.skip({ events, reason: null }, end);
           return given;
         }
-        const page = await this.#page({ ...span, from }, limit);
+        const part = firstPart({ ...span, from }, PART);
+        const page = await this.#page(part, limit);
         for (const row of page.rows) {
           from = { at: row.inserted_at, uuid: row.uuid };
-          sink.event(eventMessage(row, from), from);
+          await this.#give(sink, eventMessage(row, from), from);
         }
         given += page.rows.length;
-        if (!page.isFollowed) {
-          sink.passed(end);
-          return given;
-        }
-        await rest?.();
+        if (page.isFollowed) continue;
+        from = behind(part.upTo);
+        sink.passed(from);
+        if (part.upTo === span.upTo) return given;
       }
     } catch (error) {
       // The conditions do not fit an event, or take too long. It would be the same with the next try.
@@ -155,6 +160,15 @@ export class Feed {
       sink.skip({ events: null, reason: fault.message }, end);
     }
     return given;
+  }
+
+  /** Gives an event to a sink when there is room for it, or leaves it out. */
+  async #give(sink: Sink, message: Buffer, place: StoredPlace): Promise<void> {
+    const { bounds, hasRoom } = this.#deps;
+    const fits = () => message.length <= bounds.bytes || hasRoom(message.length);
+    await sink.room(fits);
+    if (fits()) sink.event(message, place);
+    else sink.skip({ events: 1, reason: null }, place);
   }
 
   #page(span: StoredSpan, limit: number): Promise<StoredPage> {
@@ -167,7 +181,32 @@ export class Feed {
   }
 }
 
-/** Waits until a client has taken what waits for it. */
-async function taken(stream: LiveStream): Promise<void> {
-  while (!stream.isOver && stream.waiting > 0) await pause(LOOK_EVERY);
+/**
+ * The sink of some listeners. Whoever reads waits for those without room, but no longer than `patience` together. Who has none
+ * then is late: nobody waits for it until it has taken half of what waits for it. Without `patience`, the reader waits for
+ * whoever is not gone.
+ */
+function sinkOf(listeners: () => readonly LiveStream[], patience?: number): Sink {
+  let left = patience ?? Number.POSITIVE_INFINITY;
+  const each = (work: (one: LiveStream) => void) => {
+    for (const one of listeners()) work(one);
+  };
+  return {
+    event: (message, place) => each((one) => one.event(message, place)),
+    skip: (skipped, place) => each((one) => one.skip(skipped, place)),
+    passed: (place) => each((one) => one.passed(place)),
+    get isOver() {
+      return listeners().every((one) => one.isOver);
+    },
+    async room(fits) {
+      const isAwaited = (one: LiveStream) => !one.hasRoom && !(one.isLate && patience !== undefined);
+      const isFull = () => {
+        const here = listeners().filter((one) => !one.isOver);
+        return here.length > 0 && (!fits() || here.some(isAwaited));
+      };
+      const end = performance.now() + left;
+      while (isFull() && performance.now() < end) await pause(LOOK_EVERY);
+      left = end - performance.now();
+    },
+  };
 }

@@ -8,7 +8,7 @@ import type { Logger } from '../../../telemetry/logger.ts';
 import type { Registry } from '../../../telemetry/metrics.ts';
 import { errors } from '../../errors.ts';
 import { createLiveCounts, LIVE_BOUNDS, type LiveBounds, type LiveCounts } from '../../live-bounds.ts';
-import { Feed } from './feed.ts';
+import { Feed, type FeedDependencies } from './feed.ts';
 import { LiveStream } from './stream.ts';
 
 /** How long each try to move the horizon may hold up writers, in milliseconds. Most tries wait for far less. */
@@ -35,6 +35,8 @@ export interface LiveWish {
   place?: StoredPlace | undefined;
   /** Answers whether the caller may still listen. */
   check: () => Promise<boolean>;
+  /** How many bytes have left the stream, but not the process. */
+  unsent: () => number;
 }
 
 /**
@@ -46,6 +48,8 @@ export class LiveEvents {
   readonly #deps: LiveDependencies;
   readonly #counts: LiveCounts;
   readonly #feeds = new Map<string, { feed: Feed; streams: Set<LiveStream> }>();
+  /** Whether it was told that events cannot be read. */
+  #isTold = false;
   /** How many listeners each project has, with those that are about to be one. */
   readonly #projects = new Map<number, number>();
   #listeners = 0;
@@ -56,7 +60,10 @@ export class LiveEvents {
   constructor(deps: LiveDependencies) {
     this.#deps = deps;
     this.bounds = { ...LIVE_BOUNDS, ...deps.bounds };
-    this.#counts = createLiveCounts(deps.registry, () => this.#listeners);
+    this.#counts = createLiveCounts(deps.registry, {
+      listeners: () => this.#listeners,
+      waiting: () => this.#waiting,
+    });
   }
 
   /** Takes the place of one more listener, or refuses. Returns what gives it back. */
@@ -84,19 +91,18 @@ export class LiveEvents {
   }
 
   /** Begins a stream. Whoever takes it ends it by destroying it. */
-  async open({ projectId, source, place, check }: LiveWish): Promise<LiveStream> {
+  async open({ projectId, source, place, check, unsent }: LiveWish): Promise<LiveStream> {
     const key = JSON.stringify([projectId, source.text, source.values]);
     const upTo = this.#feeds.get(key)?.feed.upTo ?? (await this.#firstHorizon());
     if (this.#isClosing) throw errors.unavailable('The server is stopping. Connect again.', 1);
     const known = this.#feeds.get(key) ?? {
-      feed: new Feed({ reader: this.#deps.reader, bounds: this.bounds }, projectId, source, upTo),
+      feed: new Feed(this.#feedDependencies(projectId), projectId, source, upTo),
       streams: new Set<LiveStream>(),
     };
     this.#feeds.set(key, known);
     const { feed, streams } = known;
-    const stream = new LiveStream(place ?? behind(feed.upTo), {
-      ...{ bounds: this.bounds, counts: this.#counts, check },
-    });
+    const options = { bounds: this.bounds, counts: this.#counts, check, unsent };
+    const stream = new LiveStream(place ?? behind(feed.upTo), options);
     streams.add(stream);
     stream.once('close', () => {
       streams.delete(stream);
@@ -132,9 +138,30 @@ export class LiveEvents {
     await this.#loop;
   }
 
+  #feedDependencies(projectId: number): FeedDependencies {
+    const { reader } = this.#deps;
+    return {
+      ...{ reader, bounds: this.bounds },
+      share: () => {
+        const own = [...this.#feeds.values()].filter(({ feed }) => feed.projectId === projectId);
+        return Math.ceil(this.bounds.eventsAtOnce / Math.max(1, own.length));
+      },
+      hasRoom: (bytes) => this.#waiting + bytes <= this.bounds.bytesOfAll,
+    };
+  }
+
+  /** How many bytes wait for all listeners. */
+  get #waiting(): number {
+    let sum = 0;
+    for (const { streams } of this.#feeds.values()) for (const one of streams) sum += one.waiting;
+    return sum;
+  }
+
+  /** Tells once that events cannot be read, until they can be. */
   #tell(error: unknown, feed?: Feed): void {
     // A project whose queries take all its turns gets its events later.
-    if (this.#isClosing || feed?.isClosed || error instanceof NoTurnError) return;
+    if (this.#isTold || this.#isClosing || feed?.isClosed || error instanceof NoTurnError) return;
+    this.#isTold = true;
     this.#deps.logger.warn({ err: error }, 'live events could not be read; trying again');
   }
 
@@ -169,7 +196,12 @@ export class LiveEvents {
           last = horizon;
           // One that takes long keeps no other from its events.
           for (const { feed } of this.#feeds.values()) {
-            feed.advance(horizon).catch((error: unknown) => this.#tell(error, feed));
+            feed.advance(horizon).then(
+              () => {
+                this.#isTold = false;
+              },
+              (error: unknown) => this.#tell(error, feed),
+            );
           }
         }
       } catch (error) {

@@ -96,7 +96,8 @@ export function liveEventRoutes(app: App, deps: ApiDependencies & { live: LiveEv
             return !OVER.has(toApiError(error, request).status);
           }
         };
-        const stream = await live.open({ projectId: project.id, source, place, check });
+        const unsent = () => reply.raw.writableLength;
+        const stream = await live.open({ projectId: project.id, source, place, check, unsent });
         stream.once('close', () => {
           leave();
           // Who does not take the end of a stream holds up nobody who waits for it.

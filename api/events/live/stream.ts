@@ -5,6 +5,17 @@ import { greeting, heartbeat, isBehind, type Skipped, skippedMessage } from './m
 
 /** Milliseconds that a client has to take the end of its stream. */
 export const LEAVING = 1_000;
+/** Messages that come together are written together, until they have these many bytes. */
+const PIECE = 64 * 1024;
+
+export interface StreamOptions {
+  bounds: LiveBounds;
+  counts: LiveCounts;
+  /** Answers whether the caller may still listen. */
+  check: () => Promise<boolean>;
+  /** How many bytes have left the stream, but not the process. */
+  unsent: () => number;
+}
 
 /**
  * The stream of one listener. What a slow client does not take waits here, up to a bound. Then events are left out, and the
@@ -13,6 +24,10 @@ export const LEAVING = 1_000;
 export class LiveStream extends Readable {
   readonly #bounds: LiveBounds;
   readonly #counts: LiveCounts;
+  readonly #unsent: () => number;
+  /** Messages that are about to be written. */
+  #batch: Buffer[] = [];
+  #batched = 0;
   /** Up to where the listener knows what happened. */
   #place: StoredPlace;
   /** What was left out that it was not told of. */
@@ -24,13 +39,11 @@ export class LiveStream extends Readable {
   #isOver = false;
   readonly #timers: NodeJS.Timeout[];
 
-  constructor(
-    place: StoredPlace,
-    { bounds, counts, check }: { bounds: LiveBounds; counts: LiveCounts; check: () => Promise<boolean> },
-  ) {
+  constructor(place: StoredPlace, { bounds, counts, check, unsent }: StreamOptions) {
     super({ highWaterMark: bounds.bytes });
     this.#bounds = bounds;
     this.#counts = counts;
+    this.#unsent = unsent;
     this.#place = place;
     this.#push(greeting(place));
     const beat = setInterval(() => this.#beat(check), bounds.beat);
@@ -54,7 +67,18 @@ export class LiveStream extends Readable {
 
   /** How many bytes wait for the client. */
   get waiting(): number {
-    return this.readableLength;
+    return this.#batched + this.readableLength + this.#unsent();
+  }
+
+  /** Whether the client is so far behind that events are left out. */
+  get isLate(): boolean {
+    return this.#skipped !== undefined;
+  }
+
+  /** Once something was left out, half of the room has to be free again. A single event may be larger than all of it. */
+  get hasRoom(): boolean {
+    const { bytes } = this.#bounds;
+    return this.waiting <= (this.isLate ? bytes / 2 : bytes);
   }
 
   /** Takes an event, or leaves it out if too much waits. */
@@ -62,7 +86,7 @@ export class LiveStream extends Readable {
     // A span whose reading broke is read again, and another process may have been ahead.
     if (this.isOver || !isBehind(place, this.#place)) return;
     this.#tell();
-    if (this.#skipped || !this.#hasRoom()) {
+    if (this.#skipped || !this.hasRoom) {
       this.skip({ events: 1, reason: null }, place);
       return;
     }
@@ -96,6 +120,7 @@ export class LiveStream extends Readable {
   finish(): void {
     if (this.isOver) return;
     this.#tell();
+    this.#write();
     this.#isOver = true;
     this.push(null);
     setTimeout(() => this.destroy(), LEAVING).unref();
@@ -103,23 +128,33 @@ export class LiveStream extends Readable {
 
   /** Tells what was left out, if there is room again. */
   #tell(): void {
-    if (!this.#skipped || !this.#hasRoom()) return;
+    if (!this.#skipped || !this.hasRoom) return;
     this.#push(skippedMessage(this.#skipped, this.#place));
     this.#skipped = undefined;
   }
 
-  /** Once something was left out, half of the room has to be free again. A single event may be larger than all of it. */
-  #hasRoom(): boolean {
-    const { bytes } = this.#bounds;
-    return this.waiting <= (this.#skipped ? bytes / 2 : bytes);
-  }
-
   #push(message: Buffer): void {
     this.#pushed += message.length;
-    this.push(message);
+    this.#batch.push(message);
+    this.#batched += message.length;
+    if (this.#batched >= PIECE) this.#write();
+    else if (this.#batch.length === 1) setImmediate(() => this.#write());
+  }
+
+  #write(): void {
+    const [first, ...others] = this.#batch.splice(0);
+    this.#batched = 0;
+    if (first === undefined || this.destroyed) return;
+    const last = others.at(-1);
+    // A large message is not copied, because other streams have it too.
+    if (last !== undefined && last.length >= PIECE) {
+      this.push(Buffer.concat([first, ...others.slice(0, -1)]));
+      this.push(last);
+    } else this.push(others.length === 0 ? first : Buffer.concat([first, ...others]));
   }
 
   #beat(check: () => Promise<boolean>): void {
+    if (this.isOver) return;
     const taken = this.#pushed - this.waiting;
     if (this.waiting === 0 || taken !== this.#taken) this.#movedAt = performance.now();
     this.#taken = taken;

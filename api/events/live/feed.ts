@@ -17,7 +17,6 @@ import { eventMessage } from './messages.ts';
 import type { LiveStream } from './stream.ts';
 
 const ROWS_AT_ONCE = 500;
-const BYTES_AT_ONCE = 4 * 1024 * 1024;
 /** How much of the past is read at once, in milliseconds. */
 const PART = 5_000;
 /** How often it is looked whether a client has taken what waits for it, in milliseconds. */
@@ -76,13 +75,10 @@ export class Feed {
     let left = this.#deps.bounds.eventsOfPast;
     /** Reads up to where the others are. */
     const catchUp = async (patience?: number) => {
-      const upTo = this.#upTo;
-      left -= await this.#read(
-        { from: stream.place, upTo },
-        left,
-        sinkOf(() => [stream], patience),
-      );
-      return upTo;
+      const span = { from: stream.place, upTo: this.#upTo };
+      const alone = sinkOf(() => [stream], patience);
+      left -= await this.#read(span, left, alone);
+      return span.upTo;
     };
     // It has its own pace, until the others are no longer ahead.
     while (!stream.isOver && (await catchUp()) !== this.#upTo);
@@ -172,7 +168,8 @@ export class Feed {
   }
 
   #page(span: StoredSpan, limit: number): Promise<StoredPage> {
-    const room = { limit, room: BYTES_AT_ONCE };
+    // What is read waits here for a client that catches up, so it is no more than may wait for it.
+    const room = { limit, room: this.#deps.bounds.bytes };
     return readStored(this.#deps.reader, this.#asker, this.#source, span, room);
   }
 
@@ -184,7 +181,7 @@ export class Feed {
 /**
  * The sink of some listeners. Whoever reads waits for those without room, but no longer than `patience` together. Who has none
  * then is late: nobody waits for it until it has taken half of what waits for it. Without `patience`, the reader waits for
- * whoever is not gone.
+ * whoever is not gone, but for no room in the process: others may take that.
  */
 function sinkOf(listeners: () => readonly LiveStream[], patience?: number): Sink {
   let left = patience ?? Number.POSITIVE_INFINITY;
@@ -202,7 +199,7 @@ function sinkOf(listeners: () => readonly LiveStream[], patience?: number): Sink
       const isAwaited = (one: LiveStream) => !one.hasRoom && !(one.isLate && patience !== undefined);
       const isFull = () => {
         const here = listeners().filter((one) => !one.isOver);
-        return here.length > 0 && (!fits() || here.some(isAwaited));
+        return here.some(isAwaited) || (here.length > 0 && patience !== undefined && !fits());
       };
       const end = performance.now() + left;
       while (isFull() && performance.now() < end) await pause(LOOK_EVERY);

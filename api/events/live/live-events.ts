@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { summarizeNewest } from '../../../db/event-partitions.ts';
 import type { EventSourceQuery } from '../../../db/events.ts';
 import { followHorizon } from '../../../db/horizon.ts';
 import type { Pool } from '../../../db/pool.ts';
@@ -194,6 +195,8 @@ export class LiveEvents {
         lock = horizon === undefined ? Math.min(2 * lock, LONGEST_LOCK) : SHORTEST_LOCK;
         if (horizon !== undefined && horizon !== last) {
           last = horizon;
+          // Without it, reading takes longer.
+          await summarizeNewest(this.#deps.pool, new Date()).catch((error: unknown) => this.#tell(error));
           // One that takes long keeps no other from its events.
           for (const { feed } of this.#feeds.values()) {
             feed.advance(horizon).then(

@@ -105,8 +105,9 @@ export function liveEventRoutes(app: App, deps: ApiDependencies & { live: LiveEv
             if (!reply.raw.writableFinished) reply.raw.destroy();
           }, LEAVING).unref();
         });
-        reply.raw.once('close', () => stream.destroy());
-        if (reply.raw.destroyed) stream.destroy();
+        const leaves = () => stream.destroy();
+        asker.signal?.addEventListener('abort', leaves);
+        if (asker.signal?.aborted) leaves();
         request.leaveTurn();
         request.begunAfter = reply.elapsedTime;
         return reply.send(stream as never);

@@ -85,6 +85,10 @@ declare module 'fastify' {
     organization: MemberOrganizationRow;
     /** The project of the path; only on routes with `:project_id`. */
     project: MemberProjectRow;
+    /** Gives the turn of the request to others before it is answered. For an answer that has no end in sight. */
+    leaveTurn(): void;
+    /** Checks again, while an answer is under way, that the caller may have it. Throws if not. It counts as no request. */
+    checkAgain(): Promise<void>;
   }
 }
 
@@ -200,6 +204,7 @@ export function createAccessControl(deps: {
     const hash = candidate && hashToken(candidate.token);
     const signal = clientSignal(reply);
     const leave = await turns.enter(knownKeys.sender(hash, request.ip), signal);
+    request.leaveTurn = leave;
     reply.raw.once('close', leave);
     reply.raw.once('finish', leave);
     if (signal.aborted) leave();
@@ -293,7 +298,7 @@ export function createAccessControl(deps: {
     await rateLimit.consume('key', `project ${found.id}`, reply);
   }
 
-  /** Checks everything that `Access` declares, in the documented order. */
+  /** Checks everything that `Access` declares, in the documented order, and counts the request. */
   async function control(access: Managed, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const candidate = findCandidate(request);
     if (!candidate) throw errors.notAuthenticated();
@@ -304,6 +309,21 @@ export function createAccessControl(deps: {
       await admitSecret(candidate, hash, request, reply);
       return;
     }
+    request.checkAgain = () => check(access, request, candidate, hash);
+    await request.checkAgain();
+    const { caller } = request;
+    if (access.budget === 'wizard') await rateLimit.consume('wizard', String(caller.user.id), reply);
+    else await rateLimit.consume('key', caller.key.id, reply);
+    touch(caller.key, request);
+  }
+
+  /** Finds out who the caller of a request is, and checks that the key and its user may do it. */
+  async function check(
+    access: Managed,
+    request: FastifyRequest,
+    candidate: Candidate,
+    hash: string,
+  ): Promise<void> {
     const caller = await authenticate(candidate, hash);
     request.caller = caller;
     const params = request.params as { project_id?: string; organization_id?: string };
@@ -359,9 +379,6 @@ export function createAccessControl(deps: {
       });
       request.organization = found;
     }
-    if (access.budget === 'wizard') await rateLimit.consume('wizard', String(caller.user.id), reply);
-    else await rateLimit.consume('key', caller.key.id, reply);
-    touch(caller.key, request);
   }
 
   const touching = new Set<Promise<void>>();

@@ -12,6 +12,7 @@ import { createAccessControl } from './access.ts';
 import { acceptBodies } from './bodies.ts';
 import type { ApiDependencies, App } from './dependencies.ts';
 import { errors, refuseBadHttp, sendError, toApiError } from './errors.ts';
+import { LiveEvents } from './events/live/live-events.ts';
 import { addressOf, letTakeTurns } from './fair-starts.ts';
 import { createFlags, notesCalls } from './flags/dependencies.ts';
 import { healthRoutes } from './health.ts';
@@ -96,6 +97,10 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
   const warnings = createWarnings({ queryable: deps.pool, logger: deps.logger });
   const flags = createFlags(deps);
   const surveys = createOfferedSurveys(deps);
+  const live = new LiveEvents({ ...deps, bounds: deps.liveBounds });
+  // Streams have no end of their own, so nothing waits for them.
+  deps.stopping?.addEventListener('abort', () => live.close());
+  app.addHook('preClose', () => live.close());
   app.addHook('onClose', async () => {
     surveys.close();
     await Promise.all([flags.close(), warnings.close()]);
@@ -110,7 +115,8 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
       wrongKeysPerMinute: config.SLUICE_REFUSALS_PER_MINUTE,
     });
     const ingest = notesCalls(deps.ingest, flags.calls);
-    for (const addRoutes of routes.public) addRoutes(lane, { ...deps, ingest, warnings, flags, surveys });
+    for (const addRoutes of routes.public)
+      addRoutes(lane, { ...deps, ingest, warnings, flags, surveys, live });
   });
   await app.register(async (site) => {
     await prepareAnswers(site, config);
@@ -121,7 +127,8 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
     await site.register(async (scope) => {
       const management = scope.withTypeProvider<ZodTypeProvider>();
       await guardManagement(management, deps);
-      for (const addRoutes of routes.management) addRoutes(management, { ...deps, warnings, flags, surveys });
+      for (const addRoutes of routes.management)
+        addRoutes(management, { ...deps, warnings, flags, surveys, live });
     });
   });
   return app;

@@ -23,6 +23,7 @@ import type { Logger } from '../telemetry/logger.ts';
 import type { Registry } from '../telemetry/metrics.ts';
 import type { Product } from '../tenancy/product.ts';
 import type { Copies } from './copies.ts';
+import type { LiveBounds } from './live-bounds.ts';
 
 /** The server that routes are added to; the types of their handlers follow from their schemas. */
 export type App = FastifyInstance<
@@ -91,6 +92,10 @@ export interface ApiDependencies {
    * Returns whether the process is stopping. It then reports that it is not ready, and finishes the requests in flight.
    */
   isDraining: () => boolean;
+  /** Aborted when the process is told to stop. */
+  stopping?: AbortSignal | undefined;
+  /** Bounds of streams of live events, where they are not the usual ones. */
+  liveBounds?: Partial<LiveBounds> | undefined;
   /** How long a client may send nothing in the middle of a body. */
   bodyIdleMilliseconds?: number;
   /** How long a client may take for a piece of a file that is sent while it is made. */

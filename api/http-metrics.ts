@@ -12,6 +12,13 @@ export function createRequestDurations(registry: Registry): DurationHistogram {
   });
 }
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The milliseconds after which an answer began that has no end in sight. How long such an answer is says nothing. */
+    begunAfter?: number;
+  }
+}
+
 export function measureRequests(app: FastifyInstance, durations: DurationHistogram): void {
   app.addHook('onResponse', (request, reply, done) => {
     durations
@@ -20,7 +27,7 @@ export function measureRequests(app: FastifyInstance, durations: DurationHistogr
         route: request.routeOptions.url ?? 'unknown',
         status: String(reply.statusCode),
       })
-      .observe(reply.elapsedTime / 1000);
+      .observe((request.begunAfter ?? reply.elapsedTime) / 1000);
     done();
   });
 }

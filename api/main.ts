@@ -161,6 +161,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
     registry,
     isPrepared,
     isDraining,
+    stopping,
   };
   const app = await buildApp(deps);
   let answering = 0;

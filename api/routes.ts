@@ -7,6 +7,8 @@ import type { ApiDependencies, App } from './dependencies.ts';
 import { definitionRoutes } from './events/definitions.ts';
 import { eventRoutes } from './events/events.ts';
 import { ingestionWarningRoutes } from './events/ingestion-warnings.ts';
+import { liveEventRoutes } from './events/live/live.ts';
+import type { LiveEvents } from './events/live/live-events.ts';
 import { traceRoutes } from './events/trace.ts';
 import { eventValueRoutes } from './events/values.ts';
 import { batchExportRoutes } from './exports/index.ts';
@@ -49,6 +51,7 @@ export interface RouteDependencies extends ApiDependencies {
   warnings: Warnings;
   flags: Flags;
   surveys: OfferedSurveys;
+  live: LiveEvents;
 }
 
 export interface Routes {
@@ -78,6 +81,7 @@ export const ROUTES: Routes = {
     personalApiKeyRoutes,
     activityLogRoutes,
     eventRoutes,
+    liveEventRoutes,
     eventValueRoutes,
     definitionRoutes,
     queryRoutes,

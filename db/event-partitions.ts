@@ -1,6 +1,6 @@
 import { makeSearchIndex } from './event-indexes.ts';
 import { LOCKS } from './locks.ts';
-import { type Pool, type Transaction, transaction } from './pool.ts';
+import { isLockTimeout, type Pool, type Transaction, transaction } from './pool.ts';
 
 /** How long a change of partitions waits for readers and writers. The next minute tries again. */
 const LOCK_TIMEOUT = '2s';
@@ -142,4 +142,32 @@ export async function dropExpiredEvents(
     dropped += 1;
   }
   return dropped;
+}
+
+/** How long the summary of new events waits for other upkeep of their table. */
+const SUMMARY_LOCK_TIMEOUT = '50ms';
+
+/**
+ * Makes what was stored lately easy to find by the time of storing. Where the index on `inserted_at` has no summary of some pages,
+ * every reader looks at all of them, and Postgres summarises a busy table once a minute at best. Without statistics about the week,
+ * Postgres would rather read all events of a project. Returns whether it could: other upkeep of the table goes first.
+ */
+export async function summarizeNewest(pool: Pool, now: Date): Promise<boolean> {
+  try {
+    return await transaction(pool, async (client) => {
+      await client.query(`set local lock_timeout = '${SUMMARY_LOCK_TIMEOUT}'`);
+      const { rows } = await client.query(
+        `select c.reltuples < 0 as unknown, brin_summarize_new_values(i.inhrelid)
+         from pg_class c join pg_index x on x.indrelid = c.oid
+           join pg_inherits i on i.inhrelid = x.indexrelid and i.inhparent = 'events_inserted_at'::regclass
+         where c.oid = to_regclass($1)`,
+        [partitionOf(now).name],
+      );
+      if (rows[0]?.unknown) await client.query(`analyze ${partitionOf(now).name}`);
+      return true;
+    });
+  } catch (error) {
+    if (!isLockTimeout(error)) throw error;
+    return false;
+  }
 }

@@ -40,7 +40,7 @@ export interface EventQuery {
    * A SELECT of the events of this project that pass further conditions. It is compiled from texts of users, so the connections
    * are those of the role that sees one project.
    */
-  source?: { text: string; values: readonly (string | string[])[] } | undefined;
+  source?: EventSourceQuery | undefined;
 }
 
 export interface EventPage {
@@ -49,18 +49,47 @@ export interface EventPage {
   next: EventPosition | undefined;
 }
 
+/** A SELECT of events with the columns of a source, in this order. Its values come first among those of a statement. */
+export interface EventSourceQuery {
+  text: string;
+  values: readonly (string | string[])[];
+}
+
 /** The columns of a source, in this order. */
-const COLUMNS = 'uuid, event, distinct_id, properties, timestamp, elements_chain';
+export const SOURCE_COLUMNS = 'uuid, event, distinct_id, properties, timestamp, elements_chain, inserted_at';
 const ROWS_AT_ONCE = 100;
 /** A page that takes longer ends with what it has. */
 const PAGE_MILLISECONDS = 15_000;
 /** How many times its own size an elements_chain takes in an answer, because its elements are shown as objects too. */
 const CHAIN_WEIGHT = 8;
 
-interface Measured extends EventRow {
+/** An event of a page that ends where there is no more room. */
+export interface Measured extends EventRow {
+  inserted_at: string;
   bytes: number;
   /** Whether another event follows. */
   followed: boolean;
+}
+
+/**
+ * A statement that reads the first events of a relation in some order, up to the one for which there is no more room. A single
+ * event may have 20 MB, so Postgres itself leaves out what comes after the most bytes. `given` takes a value of the statement
+ * and returns its place.
+ */
+export function roomySql(
+  { from, order }: { from: string; order: string },
+  { limit, room, offset = 0 }: { limit: number; room: number; offset?: number },
+  given: (value: unknown) => string,
+): string {
+  // One more row than wanted tells whether there are more.
+  return `select uuid, event, distinct_id, properties::text as properties, timestamp, elements_chain, inserted_at, bytes, followed from (
+       select *, sum(bytes) over (${order} rows unbounded preceding) - bytes as before,
+         lead(uuid) over (${order}) is not null as followed, row_number() over (${order}) as number
+       from (
+         select uuid, event, distinct_id, properties, timestamp, elements_chain, inserted_at,
+           octet_length(properties::text) + ${CHAIN_WEIGHT} * octet_length(elements_chain) as bytes
+         from ${from} ${order} limit ${given(limit + 1)} offset ${given(offset)}) as first) as measured
+     where number <= ${given(limit)} and before <= ${given(room)} ${order}`;
 }
 
 /** Reads at most `limit` events, up to the one for which there is no more room. Nothing else is sent by Postgres. */
@@ -73,7 +102,7 @@ async function readSome(
   const values: unknown[] = [...(query.source?.values ?? [])];
   const given = (value: unknown) => `$${values.push(value)}`;
   const conditions = query.source ? [] : [`project_id = ${given(query.projectId)}`];
-  const from = query.source ? `(${query.source.text}) as found (${COLUMNS})` : 'events';
+  const from = query.source ? `(${query.source.text}) as found (${SOURCE_COLUMNS})` : 'events';
   const { event, distinctId, personId, after, before, position, ascending } = query;
   if (event !== undefined) conditions.push(`event = ${given(event)}`);
   if (distinctId !== undefined) conditions.push(`distinct_id = ${given(distinctId)}`);
@@ -92,20 +121,9 @@ async function readSome(
   }
   const direction = ascending ? 'asc' : 'desc';
   const order = `order by timestamp ${direction}, uuid ${direction}`;
-  // One more row than wanted tells whether there are more. A single event may have 20 MB, so Postgres itself leaves out
-  // what comes after the most bytes.
-  const { rows } = await client.query(
-    `select uuid, event, distinct_id, properties::text as properties, timestamp, elements_chain, bytes, followed from (
-       select *, sum(bytes) over (${order} rows unbounded preceding) - bytes as before,
-         lead(uuid) over (${order}) is not null as followed, row_number() over (${order}) as number
-       from (
-         select uuid, event, distinct_id, properties, timestamp, elements_chain,
-           octet_length(properties::text) + ${CHAIN_WEIGHT} * octet_length(elements_chain) as bytes
-         from ${from} where ${conditions.join(' and ') || 'true'}
-         ${order} limit ${given(limit + 1)} offset ${given(query.offset)}) as first) as measured
-     where number <= ${given(limit)} and before <= ${given(room)} ${order}`,
-    values,
-  );
+  const where = `${from} where ${conditions.join(' and ') || 'true'}`;
+  const bounds = { limit, room, offset: query.offset };
+  const { rows } = await client.query(roomySql({ from: where, order }, bounds, given), values);
   return rows;
 }
 
@@ -129,7 +147,7 @@ export async function listEvents(
       const limit = Math.min(query.limit - rows.length, ROWS_AT_ONCE);
       const some = await readSome(client, rest, distinctIds, { limit, room: PAGE_BYTES - bytes, stored });
       const last = some.at(-1);
-      for (const { bytes: size, followed: _, ...row } of some) {
+      for (const { bytes: size, followed: _, inserted_at: __, ...row } of some) {
         rows.push(row);
         bytes += size;
       }

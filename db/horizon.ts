@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { LOCKS } from './locks.ts';
-import type { Pool, Queryable } from './pool.ts';
+import type { Pool, Queryable, Transaction } from './pool.ts';
 import { transaction } from './pool.ts';
 
 const LOCK_NOT_AVAILABLE = '55P03';
@@ -24,27 +24,62 @@ select (extract(epoch from
  * up, it pauses for the same time with its turn still taken, so that writers can work however many processes want to
  * move the horizon.
  */
-export async function closeHorizon(pool: Pool, lockTimeout: number): Promise<string | undefined> {
+export function closeHorizon(pool: Pool, lockTimeout: number): Promise<string | undefined> {
+  return inTurn(pool, lockTimeout, (client) => close(client, lockTimeout));
+}
+
+/** Does work when no other process moves the horizon. Returns undefined if one does. */
+function inTurn(
+  pool: Pool,
+  lockTimeout: number,
+  work: (client: Transaction) => Promise<string | undefined>,
+): Promise<string | undefined> {
   return transaction(pool, async (client) => {
-    const { rows: turns } = await client.query(
+    const { rows } = await client.query(
       `select set_config('lock_timeout', $1, true), pg_try_advisory_xact_lock($2) as mine`,
       [`${lockTimeout}ms`, LOCKS.closing],
     );
-    if (!turns[0].mine) return undefined;
-    try {
-      await client.query(`savepoint waiting; select pg_advisory_xact_lock(${LOCKS.horizon})`);
-    } catch (error) {
-      if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
-      await client.query('rollback to savepoint waiting');
-      await pause(lockTimeout);
-      return undefined;
-    }
-    const { rows } = await client.query(
-      `insert into event_horizon (closed) values (clock_timestamp())
-       on conflict (only_row) do update set closed = greatest(event_horizon.closed, excluded.closed) returning closed`,
-    );
-    return rows[0].closed as string;
+    return rows[0].mine ? work(client) : undefined;
   });
+}
+
+async function close(client: Transaction, lockTimeout: number): Promise<string | undefined> {
+  try {
+    await client.query(`savepoint waiting; select pg_advisory_xact_lock(${LOCKS.horizon})`);
+  } catch (error) {
+    if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
+    await client.query('rollback to savepoint waiting');
+    await pause(lockTimeout);
+    return undefined;
+  }
+  const { rows } = await client.query(
+    `insert into event_horizon (closed) values (clock_timestamp())
+     on conflict (only_row) do update set closed = greatest(event_horizon.closed, excluded.closed) returning closed`,
+  );
+  return rows[0].closed as string;
+}
+
+/**
+ * Returns the horizon if it was moved in the last `every` milliseconds, and otherwise moves it as `closeHorizon` does. However
+ * many processes call this, and however often, writers wait once in that time at most.
+ */
+export async function followHorizon(
+  pool: Pool,
+  { every, lockTimeout }: { every: number; lockTimeout: number },
+): Promise<string | undefined> {
+  const recent = async (queryable: Queryable): Promise<string | undefined> => {
+    const { rows } = await queryable.query(
+      `select closed from event_horizon where closed > clock_timestamp() - $1 * interval '1 millisecond'`,
+      [every],
+    );
+    return rows[0]?.closed;
+  };
+  // Another process may move it before this one has its turn.
+  const known = await recent(pool);
+  return (
+    known ??
+    inTurn(pool, lockTimeout, async (client) => (await recent(client)) ?? (await close(client, lockTimeout)))
+  );
 }
 
 /** Returns the time up to which events are final, or `-infinity` if the horizon was never moved. */

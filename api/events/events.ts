@@ -6,7 +6,6 @@ import { outlinePersons, type PersonOutline } from '../../db/persons.ts';
 import { NAMING_PROPERTIES } from '../../properties/person-name.ts';
 import { listEventsWhere } from '../../queries/commands/list-events.ts';
 import type { EventConditions } from '../../queries/rules/request.ts';
-import { Refusal, refuse } from '../../refusals.ts';
 import { isUuid } from '../../values/uuid.ts';
 import { askerOf } from '../asker.ts';
 import { bounded } from '../bounded-query.ts';
@@ -29,6 +28,7 @@ import {
   listQuery,
   MAX_LIMIT,
   type NextPage,
+  parameters,
   spanOf,
 } from './list-query.ts';
 
@@ -67,18 +67,6 @@ const sendJson = (reply: FastifyReply, json: string | Readable) =>
 type ListRequest = FastifyRequest & { query: ListQuery };
 
 async function* nothing(): AsyncGenerator<string> {}
-
-/** Names the parameters of the request in the refusals of a query. */
-async function parameters<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (error) {
-    if (!(error instanceof Refusal) || error.kind !== 'invalid') throw error;
-    const { message, code, reason } = error;
-    const field = error.field === 'query' ? null : (error.field?.replace(/^query__/, '') ?? null);
-    throw refuse.invalid(field, message, { code, reason });
-  }
-}
 
 const ADVICE = 'Narrow it with `after` and `before`.';
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { EventPosition } from '../../db/events.ts';
+import { Refusal, refuse } from '../../refusals.ts';
 import { eventMoment } from '../moment.ts';
 import { eventTime } from './event-schema.ts';
 
@@ -39,7 +40,7 @@ const ORDERS = ['["-timestamp"]', '["timestamp"]'] as const;
 const given = z.union([z.string(), z.array(z.string())]).optional();
 
 /** A list of expressions: a JSON list of texts, or the parameter again for each. */
-const expressions = given.transform((value, context): string[] | undefined => {
+export const expressions = given.transform((value, context): string[] | undefined => {
   if (value === undefined) return undefined;
   const [only] = Array.isArray(value) ? value : [value];
   const list = Array.isArray(value) && value.length > 1 ? value : listOf(only ?? '');
@@ -55,7 +56,7 @@ function listOf(text: string): string[] {
 }
 
 /** Reads filters: a JSON list, a group, an old dictionary, or the parameter again for each condition. */
-const filters = given.transform((value, context): unknown => {
+export const filters = given.transform((value, context): unknown => {
   if (value === undefined || value === '') return undefined;
   const documents = (Array.isArray(value) ? value : [value]).map(jsonOf);
   if (documents.every((one) => typeof one === 'object' && one !== null)) {
@@ -74,17 +75,19 @@ function jsonOf(text: string): unknown {
   }
 }
 
+export const actionId = z
+  .string()
+  .regex(/^\d{1,9}$/, 'A valid integer is required.')
+  .transform(Number)
+  .optional()
+  .meta({ description: 'Only events that match this action.' });
+
 export const listQuery = z
   .strictObject({
     event: z.string().optional().meta({ description: 'Only events with this name.' }),
     distinct_id: z.string().optional().meta({ description: 'Only events with this distinct_id.' }),
     person_id: z.string().optional().meta({ description: 'Only events of the person with this uuid.' }),
-    action_id: z
-      .string()
-      .regex(/^\d{1,9}$/, 'A valid integer is required.')
-      .transform(Number)
-      .optional()
-      .meta({ description: 'Only events that match this action.' }),
+    action_id: actionId,
     properties: filters.meta({
       description:
         'Filters as JSON: a list of conditions, or a group with `type` and `values`. Conditions can be about the event, its person, groups and cohorts.',
@@ -162,6 +165,18 @@ export function spanOf(query: ListQuery, before: string) {
     after: position && ascending ? undefined : query.after,
     before: position && !ascending ? undefined : before,
   };
+}
+
+/** Names the parameters of the request in the refusals of a query. */
+export async function parameters<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!(error instanceof Refusal) || error.kind !== 'invalid') throw error;
+    const { message, code, reason } = error;
+    const field = error.field === 'query' ? null : (error.field?.replace(/^query__/, '') ?? null);
+    throw refuse.invalid(field, message, { code, reason });
+  }
 }
 
 /** What a link to the next page says. */

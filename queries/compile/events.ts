@@ -91,7 +91,7 @@ export async function compileEvents(parser: Parser, job: QueryJob, request: Even
 }
 
 /** The columns of an event as it is stored. */
-const STORED = ['uuid', 'event', 'distinct_id', 'properties', 'timestamp', 'elements_chain'];
+const STORED = ['uuid', 'event', 'distinct_id', 'properties', 'timestamp', 'elements_chain', 'inserted_at'];
 
 /** Compiles conditions to a relation of the events that pass them. */
 export async function compileEventSource(

@@ -196,7 +196,7 @@ describe('every route', () => {
   });
 
   test('does with and without the slash at the end, and with HEAD', async () => {
-    for (const one of all.filter(({ method }) => method === 'GET')) {
+    for (const one of all.filter(({ method, isStream }) => method === 'GET' && !isStream)) {
       const url = fill(one.path, idsOf(anna));
       const [slash, bare, head] = [
         await api.request(anna, 'GET', `${url.replace(/\/$/, '')}/`),

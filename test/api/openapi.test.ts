@@ -157,7 +157,7 @@ describe('the OpenAPI document', () => {
   });
 
   test('answers of the API have the form it promises', async () => {
-    for (const one of operations(api.app).filter(({ method }) => method === 'GET')) {
+    for (const one of operations(api.app).filter(({ method, isStream }) => method === 'GET' && !isStream)) {
       const answer = await api.request(anna, 'GET', fill(one.path, idsOf(anna)));
       expect([one.path, one.statuses.includes(answer.statusCode)]).toEqual([one.path, true]);
     }

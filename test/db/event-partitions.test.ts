@@ -5,6 +5,7 @@ import {
   ensureEventPartitions,
   listEventPartitions,
   partitionOf,
+  summarizeNewest,
 } from '../../db/event-partitions.ts';
 import { createPool, type Pool } from '../../db/pool.ts';
 import { CORE_TABLES, deleteSomeData } from '../../db/project-tables.ts';
@@ -130,4 +131,34 @@ describe('partitions of events', () => {
     expect(await placeOf(5)).toEqual([{ place: 'events_20200309', events: 2 }]);
     expect(await names()).toEqual(before.filter((name) => name !== 'events_20200302'));
   });
+});
+
+test('what was stored lately is found by the time of storing, without upkeep by Postgres', async () => {
+  const now = new Date();
+  const { name } = partitionOf(now);
+  await insertedAt(77, new Date(now.getTime() - 60_000), 20_000);
+  await insertedAt(77, now, 10);
+  const read = async () => {
+    const { rows } = await database.pool.query(
+      `explain (analyze, costs off, timing off, summary off)
+       select uuid from events where project_id = 77 and inserted_at >= $1::timestamptz and inserted_at <= $2::timestamptz
+       order by inserted_at, uuid limit 100`,
+      [new Date(now.getTime() - 1_000).toISOString(), now.toISOString()],
+    );
+    return rows.map((row) => row['QUERY PLAN']).join('\n');
+  };
+  // Other upkeep goes first.
+  const other = await database.pool.connect();
+  await other.query(`begin; lock table ${name} in share update exclusive mode`);
+  expect(await summarizeNewest(database.pool, now)).toBe(false);
+  await other.query('rollback');
+  other.release();
+  expect(await summarizeNewest(database.pool, now)).toBe(true);
+  const plan = await read();
+  expect(plan).toContain(`Bitmap Index Scan on ${name}_inserted_at_idx`);
+  const { rows } = await database.pool.query('select brin_summarize_new_values($1) as left', [
+    `${name}_inserted_at_idx`,
+  ]);
+  expect(rows[0].left).toBe(0);
+  expect(await summarizeNewest(database.pool, new Date('2001-01-01T00:00:00Z'))).toBe(true);
 });

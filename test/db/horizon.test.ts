@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { createIngest } from '../../capture/ingest.ts';
-import { closeHorizon, readHorizon, STAMP_SQL, storedBefore } from '../../db/horizon.ts';
+import { closeHorizon, followHorizon, readHorizon, STAMP_SQL, storedBefore } from '../../db/horizon.ts';
 import { createPool, type Pool } from '../../db/pool.ts';
 import { capturedEvent } from '../capture/support.ts';
 import { databaseForFile } from '../support/database.ts';
@@ -85,6 +85,42 @@ describe('the horizon', () => {
     await writer.query('commit');
     writer.release();
     expect((await closeHorizon(database.pool, 5_000))! > before).toBe(true);
+  });
+
+  test('however many follow it, it moves once in a while', async () => {
+    await closeHorizon(database.pool, 5_000);
+    const followers = newPool(8);
+    const hour = 3_600_000;
+    const follow = () => followHorizon(followers, { every: hour, lockTimeout: 5_000 });
+    const all = () => Promise.all(Array.from({ length: 8 }, follow));
+    const before = await readHorizon(database.pool);
+    expect(await all()).toEqual(Array.from({ length: 8 }, () => before));
+    // It was not moved for two hours. One of eight moves it. The others take what that one left, or come again.
+    await database.pool.query("update event_horizon set closed = closed - interval '2 hours'");
+    const moved = [...(await all()), ...(await all())].filter((one) => one !== undefined);
+    const [closed] = moved;
+    expect(new Set(moved)).toEqual(new Set([closed]));
+    expect([closed! >= before, await readHorizon(database.pool), await follow()]).toEqual([
+      true,
+      closed,
+      closed,
+    ]);
+  });
+
+  test('who waited for its turn takes the horizon that another one moved meanwhile', async () => {
+    // The first statement of a follower says that the horizon is old. Until its turn comes, it is not any more.
+    const pool = newPool(1);
+    const every = 3_600_000;
+    await database.pool.query("update event_horizon set closed = closed - interval '2 hours'");
+    let closed: string | undefined;
+    const connect = pool.connect.bind(pool) as (...given: unknown[]) => unknown;
+    pool.connect = (async (...given: unknown[]) => {
+      // Without a callback, it is for a transaction.
+      if (given.length === 0) closed = await closeHorizon(database.pool, 5_000);
+      return connect(...given);
+    }) as typeof pool.connect;
+    expect(await followHorizon(pool, { every, lockTimeout: 5_000 })).toBe(closed);
+    expect(await readHorizon(database.pool)).toBe(closed);
   });
 
   test('however many want to close it, one at a time stands in the way of writers, and they have their turns', async () => {

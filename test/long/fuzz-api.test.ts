@@ -98,6 +98,8 @@ fuzz(`the fuzzer${'missing' in found ? ` (skipped: ${found.missing})` : ''}`, ()
           `${api.url}/api/schema/?format=json`,
           ...['--url', api.url, '--header', `Authorization: Bearer ${tenant.key}`],
           ...['--checks', CHECKS.join(','), '--max-examples', EXAMPLES, '--seed', '20261121'],
+          // Its answers have no end.
+          ...['--exclude-path-regex', '/events/live/$'],
           ...['--continue-on-failure', '--phases', 'examples,coverage,fuzzing,stateful'],
           ...['--report', 'json', '--report-json-path', report],
         ],

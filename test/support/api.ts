@@ -148,7 +148,9 @@ export function listenForFile(api: TestApi): { host: string; answers: string[] }
 /** The whole API over a database of its own, for the tests of one file. */
 export function apiForFile(
   env: Record<string, string> = {},
-  options: Partial<Pick<ApiDependencies, 'products' | 'ingest' | 'transform' | 'bodyIdleMilliseconds'>> = {},
+  options: Partial<
+    Pick<ApiDependencies, 'products' | 'ingest' | 'transform' | 'bodyIdleMilliseconds' | 'liveBounds'>
+  > = {},
   routes: Routes = ROUTES,
 ): TestApi {
   // Hooks run in the order of their definition: the API is closed before its database goes.

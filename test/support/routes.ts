@@ -10,11 +10,13 @@ export interface Operation {
   scope: string | undefined;
   statuses: number[];
   hasBody: boolean;
+  /** Whether the answer has no end in sight. Whoever takes it has to leave. */
+  isStream: boolean;
 }
 
 interface Described {
   security?: Record<string, string[]>[];
-  responses: Record<string, unknown>;
+  responses: Record<string, { content?: Record<string, unknown> }>;
   requestBody?: unknown;
 }
 
@@ -36,6 +38,7 @@ export function operations(app: App): Operation[] {
       scope: described.security?.[0] && (described.security[0].PersonalAPIKeyAuth?.[0] ?? 'any'),
       statuses: Object.keys(described.responses).map(Number),
       hasBody: described.requestBody !== undefined,
+      isStream: described.responses['200']?.content?.['text/event-stream'] !== undefined,
     })),
   );
 }

@@ -187,6 +187,11 @@ describe('ranges of storage', () => {
     ]);
     expect(storedRanges([week(1, '2024-01-01')], { from: null, to: null })).toBeUndefined();
     expect(storedRanges([], { from, to })).toBeUndefined();
+    const one = at('2024-01-12');
+    expect(storedRanges([week(1, '2024-01-12'), week(2)], { from: one, to: one })).toEqual([
+      { from: null, to: 14 * DAY },
+      { from: 21 * DAY, to: null },
+    ]);
     expect(storedRanges([{ ...week(1), weeks: null }], { from, to })).toBeUndefined();
   });
 

@@ -20,8 +20,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'HogQL is printed without the condition on the project',
     file: 'hog/sql/printer.ts',
-    from: '(select * from ${table.from} where ${table.project} = ${this.#project})',
-    to: '(select * from ${table.from} where ${this.#project} = ${this.#project})',
+    from: 'where ${table.project} = ${this.#project}${stored})',
+    to: 'where ${this.#project} = ${this.#project}${stored})',
     test: 'test/api/isolation.test.ts',
     named: 'preview of an export',
   },
@@ -80,14 +80,6 @@ export const MUTATIONS: readonly Mutation[] = [
     to: "const conditions = ['$1::int > 0'];",
     test: 'test/api/isolation.test.ts',
     named: 'list of what was captured',
-  },
-  {
-    name: 'an event is found in every project',
-    file: 'db/events.ts',
-    from: 'where i.project_id = $1 and i.uuid = $2',
-    to: 'where $1::int > 0 and i.uuid = $2',
-    test: 'test/api/isolation.test.ts',
-    named: 'in every path',
   },
   {
     name: 'a person is found in every project',

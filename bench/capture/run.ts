@@ -3,7 +3,7 @@
 // Compares Sluice's ingestion with the yardsticks in alternating rounds, with a Postgres of its own. Prints a table for
 // RESULTS.md. To check the goals without person work, use `--servers api-anonymous,go` (three minutes); for persons,
 // use `--servers api,api-set,go`.
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
@@ -15,6 +15,7 @@ import { loadConfig } from '../../config.ts';
 import { migrate } from '../../db/migrate.ts';
 import { startPostgres } from '../../stack/postgres.ts';
 import { API_OPTIONS, freePort, ready } from '../api-process.ts';
+import { buildGo } from '../go-program.ts';
 import { childrenCpu, processStat } from '../process-stat.ts';
 
 interface Load {
@@ -96,12 +97,7 @@ const SERVERS: Record<string, Server> = {
   'go-map': goServer({ LEDGER: 'insert', DECODE: 'map' }),
 };
 
-function build(folder: string, name: string): void {
-  execFileSync('go', ['build', '-o', path.join(stateDir, name), '.'], {
-    cwd: path.join(root, folder),
-    stdio: 'inherit',
-  });
-}
+const build = (folder: string, name: string): string => buildGo(folder, path.join(stateDir, name));
 
 async function listening(port: number, child: ChildProcess): Promise<void> {
   for (;;) {

@@ -1,7 +1,7 @@
 // `npm run bench -- flag-beside [--seconds 20] [--rate 100] [--rounds 3] [--flags 50] [--persons 100000]`
 // How long requests for flags take while the same process stores events: at half of the rate that it can store, and at all of it.
 // Then beside two processes, one for each. Prints a table for RESULTS.md.
-import { type ChildProcess, execFile, execFileSync } from 'node:child_process';
+import { type ChildProcess, execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -11,6 +11,7 @@ import { migrate } from '../../db/migrate.ts';
 import { startPostgres } from '../../stack/postgres.ts';
 import { startApi } from '../api-process.ts';
 import { prepare } from '../flags/dataset.ts';
+import { buildGo } from '../go-program.ts';
 
 const { values } = parseArgs({
   options: {
@@ -22,12 +23,8 @@ const { values } = parseArgs({
     batch: { type: 'string', default: '50' },
   },
 });
-const root = path.resolve(import.meta.dirname, '../..');
 const stateDir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'));
-const loadProgram = path.join(stateDir, 'load');
-execFileSync('go', ['build', '-o', loadProgram, '.'], {
-  ...{ cwd: path.join(root, 'bench/capture/load'), stdio: 'inherit' },
-});
+const loadProgram = buildGo('bench/capture/load', path.join(stateDir, 'load'));
 const cacheDir = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR }).SLUICE_CACHE_DIR;
 const postgres = await startPostgres({ dataDir: stateDir, cacheDir, port: 0 });
 const children: ChildProcess[] = [];

@@ -1,7 +1,7 @@
 // `npm run bench -- flag-changes [--flags 5000] [--processes 4] [--changes 100] [--requests 20000] [--rounds 5]`
 // Many flags of one project: how much a request for their definitions costs while nothing changes, beside a bare route, and how
 // soon every process tells a change. Prints tables for RESULTS.md.
-import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import http from 'node:http';
 import { tmpdir } from 'node:os';
@@ -16,6 +16,7 @@ import { issuePersonalApiKey } from '../../tenancy/personal-api-keys.ts';
 import { createUser } from '../../tenancy/users.ts';
 import { freePort, startApi } from '../api-process.ts';
 import { filtersOf } from '../flags/dataset.ts';
+import { buildGo } from '../go-program.ts';
 import { threadsCpu } from '../process-stat.ts';
 
 const { values } = parseArgs({
@@ -29,10 +30,7 @@ const { values } = parseArgs({
 });
 const root = path.resolve(import.meta.dirname, '../..');
 const stateDir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'));
-const loadProgram = path.join(stateDir, 'load');
-execFileSync('go', ['build', '-o', loadProgram, '.'], {
-  ...{ cwd: path.join(root, 'bench/flags/load'), stdio: 'inherit' },
-});
+const loadProgram = buildGo('bench/flags/load', path.join(stateDir, 'load'));
 const cacheDir = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR }).SLUICE_CACHE_DIR;
 const postgres = await startPostgres({ dataDir: stateDir, cacheDir, port: 0 });
 const pool = createPool({ url: postgres.url, size: 2, name: 'bench' });

@@ -1,7 +1,7 @@
 // `npm run bench -- flags [--requests 10000] [--warmup 40000] [--rounds 5] [--flags 50] [--connections 64] [--cases bare,own,…]
 // [--against folder] [--profile folder]`
 // Compares `/flags` with the yardsticks, in alternating short rounds. Prints a table for RESULTS.md.
-import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -12,6 +12,7 @@ import { loadConfig } from '../../config.ts';
 import { migrate } from '../../db/migrate.ts';
 import { startPostgres } from '../../stack/postgres.ts';
 import { API_OPTIONS, freePort, ready } from '../api-process.ts';
+import { buildGo } from '../go-program.ts';
 import { childrenCpu, processStat, threadsCpu } from '../process-stat.ts';
 import { bodiesOf, bodyOf, definitionsOf, prepare } from './dataset.ts';
 
@@ -59,11 +60,7 @@ for (const name of names) {
 }
 const caseOf = (name: string) => CASES[name] as Case;
 
-function build(folder: string, name: string): string {
-  const file = path.join(stateDir, name);
-  execFileSync('go', ['build', '-o', file, '.'], { cwd: path.join(root, folder), stdio: 'inherit' });
-  return file;
-}
+const build = (folder: string, name: string): string => buildGo(folder, path.join(stateDir, name));
 
 const loadProgram = build('bench/flags/load', 'load');
 const cacheDir = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR }).SLUICE_CACHE_DIR;

@@ -3,7 +3,7 @@
 // Measures what functions cost capture: the API at its full rate, beside a worker, with no function, with twenty, with 5,000
 // of which 4,980 name other events, with twenty of which five ask whether a static cohort lists the person, and with three
 // transformations. Also how far functions are behind.
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -16,6 +16,7 @@ import { loadConfig } from '../../config.ts';
 import { migrate } from '../../db/migrate.ts';
 import { startPostgres } from '../../stack/postgres.ts';
 import { API_OPTIONS, freePort, ready } from '../api-process.ts';
+import { buildGo } from '../go-program.ts';
 import { childrenCpu, processStat } from '../process-stat.ts';
 import { others, storeFunctions, storeTransformations, twenty } from './functions.ts';
 
@@ -32,10 +33,7 @@ const { values } = parseArgs({
 });
 const root = path.resolve(import.meta.dirname, '../..');
 const stateDir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'));
-execFileSync('go', ['build', '-o', path.join(stateDir, 'load'), '.'], {
-  cwd: path.join(root, 'bench/capture/load'),
-  stdio: 'inherit',
-});
+buildGo('bench/capture/load', path.join(stateDir, 'load'));
 const target = createServer((request, response) => {
   request.resume();
   response.end('{}');

@@ -1,7 +1,7 @@
 // `npm run bench -- function-latency [--seconds 20] [--rate 20] [--load 0,2]`
 // Measures the time from capture's answer 200 to the arrival at the webhook: alone, and while so many connections capture
 // batches of 50 events at the same time.
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -15,6 +15,7 @@ import { migrate } from '../../db/migrate.ts';
 import { startPostgres } from '../../stack/postgres.ts';
 import { API_OPTIONS, freePort, ready } from '../api-process.ts';
 import { storeFunctions, twenty } from '../function-dispatch/functions.ts';
+import { buildGo } from '../go-program.ts';
 
 const { values } = parseArgs({
   options: {
@@ -25,10 +26,7 @@ const { values } = parseArgs({
 });
 const root = path.resolve(import.meta.dirname, '../..');
 const stateDir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'));
-execFileSync('go', ['build', '-o', path.join(stateDir, 'load'), '.'], {
-  cwd: path.join(root, 'bench/capture/load'),
-  stdio: 'inherit',
-});
+buildGo('bench/capture/load', path.join(stateDir, 'load'));
 const arrived = new Map<string, number>();
 const target = createServer((request, response) => {
   let body = '';

@@ -1,7 +1,7 @@
 // `npm run bench -- live-beside [--seconds 6] [--rounds 5] [--batch 50] [--modes nobody,one,twenty]`
 // What listeners of live events cost capture: the API at its full rate, in turn without a listener, with one, and with twenty, of
 // whom ten have filters of their own. All listen to the project that captures. Prints a table for RESULTS.md.
-import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -15,6 +15,7 @@ import { createOrganization } from '../../tenancy/organizations.ts';
 import { issuePersonalApiKey } from '../../tenancy/personal-api-keys.ts';
 import { createUser } from '../../tenancy/users.ts';
 import { startApi } from '../api-process.ts';
+import { buildGo } from '../go-program.ts';
 
 const { values } = parseArgs({
   options: {
@@ -35,12 +36,8 @@ const STREAMS: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-const root = path.resolve(import.meta.dirname, '../..');
 const stateDir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'));
-const loadProgram = path.join(stateDir, 'load');
-execFileSync('go', ['build', '-o', loadProgram, '.'], {
-  ...{ cwd: path.join(root, 'bench/capture/load'), stdio: 'inherit' },
-});
+const loadProgram = buildGo('bench/capture/load', path.join(stateDir, 'load'));
 const cacheDir = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR }).SLUICE_CACHE_DIR;
 const postgres = await startPostgres({ dataDir: stateDir, cacheDir, port: 0 });
 const children: ChildProcess[] = [];

@@ -19,15 +19,17 @@ export function partitionOf(instant: Date): EventPartition {
   return { name: `events_${from.toISOString().slice(0, 10).replaceAll('-', '')}`, from, to };
 }
 
+/** Returns the week of a partition by its name. */
+export function partitionNamed(name: string): EventPartition {
+  return partitionOf(new Date(`${name.slice(7, 11)}-${name.slice(11, 13)}-${name.slice(13, 15)}T00:00:00Z`));
+}
+
 export async function listEventPartitions(client: Pick<Pool, 'query'>): Promise<EventPartition[]> {
   const { rows } = await client.query(
     `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
      where i.inhparent = 'events'::regclass and c.relname ~ '^events_\\d{8}$' order by c.relname`,
   );
-  return rows.map(({ name }) => {
-    const day = `${name.slice(7, 11)}-${name.slice(11, 13)}-${name.slice(13, 15)}T00:00:00Z`;
-    return partitionOf(new Date(day));
-  });
+  return rows.map(({ name }) => partitionNamed(name));
 }
 
 async function change<T>(pool: Pool, work: (client: Transaction) => Promise<T>): Promise<T> {

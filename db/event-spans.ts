@@ -1,4 +1,4 @@
-import { partitionOf } from './event-partitions.ts';
+import { partitionNamed } from './event-partitions.ts';
 import type { Queryable } from './pool.ts';
 
 export const WEEK_MILLISECONDS = 7 * 86_400_000;
@@ -30,13 +30,10 @@ export async function readSealedWeeks(queryable: Queryable, projectId: number): 
     [projectId],
   );
   return rows.map(({ partition, weeks }) => {
-    const { from, to } = partitionOf(dayOf(partition));
+    const { from, to } = partitionNamed(partition);
     return { from: from.getTime(), to: to.getTime(), weeks };
   });
 }
-
-const dayOf = (partition: string): Date =>
-  new Date(`${partition.slice(7, 11)}-${partition.slice(11, 13)}-${partition.slice(13, 15)}T00:00:00Z`);
 
 const weekOf = (at: number | null, otherwise: number) =>
   at === null ? otherwise : Math.floor(at / WEEK_MILLISECONDS);

@@ -58,11 +58,12 @@ export async function summarizeOpenWeeks(pool: Pool, { signal, beat }: Work): Pr
  * Gives the weeks that are over their indexes, and notes which times the events of each project have there. Ingestion and readers
  * go on meanwhile. Work that was ended in the middle begins again. Returns how many weeks were sealed.
  */
-export function sealEventWeeks(pool: Pool, work: Work): Promise<number> {
+export async function sealEventWeeks(pool: Pool, work: Work): Promise<number> {
+  if ((await weeksToSeal(pool)).length === 0) return 0;
   return onConnection(pool, work, async (client) => {
     const { rows } = await client.query('select pg_try_advisory_lock($1) as mine', [LOCKS.sealing]);
     if (!rows[0].mine) return 0;
-    // The newest first: they are asked for most.
+    // Another process may have sealed some until now. The newest first: they are asked for most.
     const over = (await weeksToSeal(pool)).toReversed();
     for (const partition of over) {
       work.signal.throwIfAborted();

@@ -167,6 +167,16 @@ async function storedAt(
 ): Promise<StoredRange[] | undefined> {
   const from = [after, ...(ascending ? [position?.timestamp] : [])];
   const to = [before, ...(ascending ? [] : [position?.timestamp])];
+  return storedWithin(client, projectId, from, to);
+}
+
+/** Returns when events behind all of some instants, and before all of others, can have come in. */
+async function storedWithin(
+  client: Transaction,
+  projectId: number,
+  from: readonly (string | undefined)[],
+  to: readonly (string | undefined)[],
+): Promise<StoredRange[] | undefined> {
   const known = (texts: readonly (string | undefined)[]) =>
     texts
       .filter((one) => one !== undefined)
@@ -207,10 +217,7 @@ export async function findEvent(
     if (!ids[0]) return undefined;
     const { timestamp } = ids[0];
     const values: unknown[] = [projectId, uuid, timestamp];
-    const at = Date.parse(timestamp);
-    const stored = Number.isFinite(at)
-      ? storedRanges(await readSealedWeeks(client, projectId), { from: at - 1, to: at + 1 })
-      : undefined;
+    const stored = await storedWithin(client, projectId, [timestamp], [timestamp]);
     const ranges = stored ? ` and ${storedCondition(stored, (value) => `$${values.push(value)}`)}` : '';
     const { rows } = await client.query(
       `select uuid, event, distinct_id, properties::text as properties, timestamp, elements_chain

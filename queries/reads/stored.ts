@@ -66,17 +66,32 @@ export function readStored(
   }));
 }
 
-/** Counts the events of a span. */
-export function countStored(
+/** So many events were stored up to an instant, behind those of the page before it. */
+export interface PageBounds {
+  /** In ISO 8601. */
+  upTo: string;
+  events: number;
+}
+
+/**
+ * Divides a span into pages of about `size` events, in one look at it. No index has the order of storing, so a page that is read
+ * within such bounds sorts only itself. Events of one transaction are never divided.
+ */
+export function storedPages(
   reader: Pool,
   asker: Asker,
   source: EventSourceQuery,
   span: StoredSpan,
-): Promise<number> {
+  size: number,
+): Promise<PageBounds[]> {
   const values: unknown[] = [...source.values];
   const given = (value: unknown) => `$${values.push(value)}`;
-  const sql = `select count(*) as events from ${spanSql(source, span, given)}`;
-  return inProject(reader, asker, sql, values, ([row]) => row?.events as number);
+  const from = spanSql(source, span, given);
+  const sql = `select max(inserted_at) as "upTo", sum(events)::bigint as events from (
+      select inserted_at, events, (sum(events) over (order by inserted_at) - events)::bigint / ${given(size)}::bigint as page
+      from (select inserted_at, count(*) as events from ${from} group by inserted_at) as stamps) as pages
+    group by page order by page`;
+  return inProject(reader, asker, sql, values, (found) => found as unknown as PageBounds[]);
 }
 
 const inProject = <T>(

@@ -140,6 +140,23 @@ describe('events', () => {
     });
   });
 
+  test('of transactions that are larger than a page come once each, the first ones first', async () => {
+    const first = await listen(anna, only('large'));
+    await store(anna, ...named('large seen'));
+    await eventually(async () => first.events().includes('large seen'));
+    const lastId = first.lastId();
+    for (const one of [1, 2, 3]) await store(anna, ...numbered(`large ${one}`, 700));
+    await eventually(async () => first.events().length + first.skipped() === 2_101);
+    await beside({ bounds: { eventsOfPast: 1_500 } }, async (host) => {
+      const again = await listen(anna, { ...only('large'), lastId }, host);
+      await eventually(async () => again.skipped() > 0);
+      expect(again.skipped()).toBe(600);
+      expect(new Set(again.events()).size).toBe(1_500);
+      const of = (one: number) => again.events().filter((name) => name.startsWith(`large ${one} `)).length;
+      expect([of(1), of(2), of(3)]).toEqual([700, 700, 100]);
+    });
+  });
+
   test('that a filter does not fit are left out with the reason, and other filters go on', async () => {
     const [broken, other] = [
       await listen(anna, { query: { where: "event like 'fit%' and toInt(properties.number) + 1 > 0" } }),

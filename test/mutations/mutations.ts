@@ -4020,6 +4020,14 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'all streams together have no room',
   },
   {
+    name: 'events that were sent count as left out',
+    file: 'api/events/live/feed.ts',
+    from: '        left -= page.rows.length;\n',
+    to: '',
+    test: 'test/api/live-bounds.test.ts',
+    named: 'larger than a page',
+  },
+  {
     name: 'a filter that fits no event ends the reading',
     file: 'api/events/live/feed.ts',
     from: 'if (!(fault instanceof QueryError)) throw error;',

@@ -4,12 +4,12 @@ import type { Pool } from '../../../db/pool.ts';
 import { faultOf } from '../../../queries/reads/rows.ts';
 import {
   behind,
-  countStored,
   firstPart,
   readStored,
   type StoredPage,
   type StoredPlace,
   type StoredSpan,
+  storedPages,
 } from '../../../queries/reads/stored.ts';
 import { QueryError } from '../../../queries/rules/request.ts';
 import type { LiveBounds } from '../../live-bounds.ts';
@@ -127,34 +127,43 @@ export class Feed {
 
   /** Reads the events of a span, and gives the first ones to a sink. It counts the others. Returns how many it gave. */
   async #read(span: StoredSpan, most: number, sink: Sink): Promise<number> {
-    const end = behind(span.upTo);
     let given = 0;
     try {
       for (let { from } = span; !sink.isOver; ) {
-        const limit = Math.min(ROWS_AT_ONCE, most - given);
-        if (limit <= 0) {
-          const events = await countStored(this.#deps.reader, this.#asker, this.#source, { ...span, from });
-          sink.skip({ events, reason: null }, end);
-          return given;
-        }
-        const part = firstPart({ ...span, from }, PART);
-        const page = await this.#page(part, limit);
-        for (const row of page.rows) {
-          from = { at: row.inserted_at, uuid: row.uuid };
-          await this.#give(sink, eventMessage(row, from), from);
-        }
-        given += page.rows.length;
-        if (page.isFollowed) continue;
+        const part = given < most ? firstPart({ ...span, from }, PART) : { ...span, from };
+        given += await this.#readPart(part, most - given, sink);
         from = behind(part.upTo);
-        sink.passed(from);
         if (part.upTo === span.upTo) return given;
       }
     } catch (error) {
       // The conditions do not fit an event, or take too long. It would be the same with the next try.
       const fault = faultOf(error);
       if (!(fault instanceof QueryError)) throw error;
-      sink.skip({ events: null, reason: fault.message }, end);
+      sink.skip({ events: null, reason: fault.message }, behind(span.upTo));
     }
+    return given;
+  }
+
+  async #readPart(part: StoredSpan, most: number, sink: Sink): Promise<number> {
+    const pages = await storedPages(this.#deps.reader, this.#asker, this.#source, part, ROWS_AT_ONCE);
+    let left = pages.reduce((sum, { events }) => sum + events, 0);
+    let given = 0;
+    let { from } = part;
+    for (const { upTo } of pages) {
+      for (let isFollowed = true; isFollowed && given < most && !sink.isOver; ) {
+        const page = await this.#page({ from, upTo }, Math.min(ROWS_AT_ONCE, most - given));
+        for (const row of page.rows) {
+          from = { at: row.inserted_at, uuid: row.uuid };
+          await this.#give(sink, eventMessage(row, from), from);
+        }
+        given += page.rows.length;
+        left -= page.rows.length;
+        isFollowed = page.isFollowed;
+      }
+      if (given >= most || sink.isOver) break;
+    }
+    if (left > 0 && given >= most) sink.skip({ events: left, reason: null }, behind(part.upTo));
+    else sink.passed(behind(part.upTo));
     return given;
   }
 

@@ -3830,8 +3830,8 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'api/outlet.ts',
     from: 'return this.#heldBytes >= PIECE && this.#begin();',
     to: 'return this.#heldBytes >= 1 && this.#begin();',
-    test: 'test/queries/result-file.test.ts',
-    named: 'is told as JSON',
+    test: 'test/api/outlet.test.ts',
+    named: 'without a trace',
   },
   {
     name: 'a client may take its file as slowly as it likes',
@@ -3839,7 +3839,7 @@ export const MUTATIONS: readonly Mutation[] = [
     from: 'this.fail(new SlowClientError(text));',
     to: 'void new SlowClientError(text);',
     test: 'test/queries/long-results.test.ts',
-    named: 'takes nothing of it',
+    named: 'takes a byte now and then',
   },
   {
     name: 'a file is made faster than its client takes it',

@@ -199,6 +199,13 @@ describe('a query that is wrong', () => {
     ['asks for a plan', select('select 1'), { explain: true }, 'explain', /Only an answer in JSON/],
     ['asks for later', select('select 1'), { async: true }, 'async', /cannot be asked for later/],
     ['asks for later by `refresh`', select('select 1'), { refresh: 'force_async' }, 'async', /for JSON/],
+    [
+      'fails at its fortieth row',
+      select(`select ${OVERFLOW(40)} as high, ${LONG} from (select arrayJoin(range(0, 50)) as n)`),
+      {},
+      'query',
+      /too large/,
+    ],
     ['fails at its data', select(`select ${OVERFLOW(1)} from (select 1 as n)`), {}, 'query', /too large/],
   ];
   test.each(bad)('is told as JSON: one that %s', async (_, query, more, attr, detail) => {

@@ -15,18 +15,18 @@ export interface Changes {
  */
 const changedPersons =
   ({ start, end }: Changes): Rows =>
-  (project, parameters) => {
+  (_project, parameters) => {
     const [from, to] = [start ?? '-infinity', end].map((at) => parameters.add('timestamptz', at));
     return sql`(select p.project_id, d.distinct_id, p.id as person_id, p.properties,
         d.version as person_distinct_id_version, p.version as person_version, p.created_at, p.is_identified,
         false as is_deleted, p.changed_at
       from persons p join person_distinct_ids d on d.project_id = p.project_id and d.person_id = p.id
-      where p.project_id = ${project} and p.changed_at >= ${from!} and p.changed_at < ${to!}
+      where p.changed_at >= ${from!} and p.changed_at < ${to!}
       union all
       select g.project_id, g.distinct_id, g.person_id, '{}'::jsonb, g.version, g.person_version, g.person_created_at,
         null, true, g.changed_at
       from deleted_distinct_ids g
-      where g.project_id = ${project} and g.changed_at >= ${from!} and g.changed_at < ${to!}
+      where g.changed_at >= ${from!} and g.changed_at < ${to!}
         and not exists (select from person_distinct_ids d where d.project_id = g.project_id and d.distinct_id = g.distinct_id)) as changed`;
   };
 

@@ -292,11 +292,11 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'persons of all projects are exported',
-    file: 'hog/sql/changed-tables.ts',
-    from: 'where p.project_id = ${project} and p.changed_at',
-    to: 'where ${project} > 0 and p.changed_at',
+    file: 'hog/sql/printer.ts',
+    from: 'where ${table.project} = ${this.#project}${stored})',
+    to: 'where ${this.#project} = ${this.#project}${stored})',
     test: 'test/models/persons-sessions.test.ts',
-    named: 'are found by the index',
+    named: 'that changed in the interval',
   },
   {
     name: 'an export forgets the condition of its query',

@@ -160,13 +160,10 @@ describe('a printer that forgets the project', () => {
       projectId: MINE,
       interval: { start: null, end },
     });
-    // The rows of persons that changed are found by conditions of their own.
-    const select = query.select.replace(/\w+\.project_id = '1'::bigint/g, 'true');
-    const open = { ...query, select };
-    expect(JSON.stringify(await previewRows(database.pool, open, 100, { timeoutMs: PATIENCE }))).toMatch(
+    expect(JSON.stringify(await previewRows(database.pool, query, 100, { timeoutMs: PATIENCE }))).toMatch(
       /secret/,
     );
-    const { rows } = await previewRows(database.reader, open, 100, { timeoutMs: PATIENCE });
+    const { rows } = await previewRows(database.reader, query, 100, { timeoutMs: PATIENCE });
     expect(rows.length).toBeGreaterThan(0);
     expect(JSON.stringify(rows)).not.toMatch(/secret/);
   });

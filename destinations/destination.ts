@@ -110,6 +110,8 @@ interface Common<Config> {
   fields: z.ZodType<Config> & z.ZodObject<Record<string, z.ZodType>>;
   /** The models that it takes. All models if absent. */
   models?: readonly ModelName[];
+  /** Tells why it cannot write rows with these columns, undefined if it can. It takes any columns if absent. */
+  columnFault?(columns: readonly Column[], model: ModelName): string | undefined;
   /**
    * What decides where the secrets travel and what protects them on the way, by key of the configuration. It gets the
    * configuration with its defaults. Two configurations with equal values have the same address. Whoever changes it must

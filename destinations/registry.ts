@@ -1,3 +1,4 @@
+import type { Column } from '../formats/columns.ts';
 import { describeField, type FieldDescription } from './config.ts';
 import type { Destination, ModelName } from './destination.ts';
 import { DestinationConfigError } from './errors.ts';
@@ -34,6 +35,12 @@ export function requireModel(type: string, model: ModelName): void {
       'model',
     );
   }
+}
+
+/** Refuses columns, which a query selects, that the destination could not write. */
+export function requireColumns(type: string, model: ModelName, columns: readonly Column[]): void {
+  const fault = requireDestination(type).columnFault?.(columns, model);
+  if (fault !== undefined) throw new DestinationConfigError(fault, 'hogql_query');
 }
 
 interface DescribedKey extends FieldDescription {

@@ -1,16 +1,12 @@
 import type { Column } from '../formats/columns.ts';
 import { build, type Expr } from '../hog/ast/index.ts';
-import type { ColumnSet } from './model-query.ts';
-
-export interface EventColumn extends Column {
-  expr: Expr;
-}
+import type { ColumnSet, ModelColumn } from './model-query.ts';
 
 const column = (
   name: string,
   type: Column['type'],
   { nullable = false, expr = build.field(name) }: { nullable?: boolean; expr?: Expr } = {},
-): EventColumn => ({ name, type, nullable, expr });
+): ModelColumn => ({ name, type, nullable, expr });
 
 const UUID = column('uuid', 'uuid');
 const EVENT = column('event', 'string');
@@ -21,7 +17,7 @@ const PERSON_PROPERTIES = column('person_properties', 'json');
 const ELEMENTS_CHAIN = column('elements_chain', 'string');
 
 /** The default columns of an event for each group of destinations. */
-export const EVENT_COLUMNS: Readonly<Record<ColumnSet, readonly EventColumn[]>> = {
+export const EVENT_COLUMNS: Readonly<Record<ColumnSet, readonly ModelColumn[]>> = {
   files: [
     UUID,
     EVENT,

@@ -1,5 +1,4 @@
 export { refusesQuery } from '../db/reading.ts';
-export { readSelection } from './column-selection.ts';
 export { columnsOf } from './columns.ts';
 export {
   COMPILER_DEFAULTS,
@@ -24,3 +23,4 @@ export {
   previewRows,
 } from './query.ts';
 export { planFault, queryFault } from './query-faults.ts';
+export { readSelection } from './selection.ts';

@@ -1,14 +1,21 @@
 import { ofProject } from '../db/roles/project-setting.ts';
 import type { Column } from '../formats/columns.ts';
+import type { Expr } from '../hog/ast/index.ts';
 
 /** What can be exported. */
 export const MODELS = ['events', 'persons', 'sessions'] as const;
 export type Model = (typeof MODELS)[number];
 
+/** A default column of a model, and the HogQL that computes it. */
+export interface ModelColumn extends Column {
+  expr: Expr;
+}
+
 /** Groups of destinations that get the same columns. */
 export type ColumnSet = 'files' | 'postgres' | 'http';
 
 export interface ModelQuery {
+  model: Model;
   /** `copy (select …) to stdout (format binary)`. */
   text: string;
   columns: readonly Column[];
@@ -25,7 +32,7 @@ export interface ModelQuery {
   schema?: SelectionSchema;
 }
 
-/** The stored form of a `hogql_query`: its columns, and the query that selects them. Each run reads the query again. */
+/** The stored form of a `hogql_query`: its columns, and the query in a plain form. Each run reads the query again. */
 export interface SelectionSchema {
   fields: { expression: string; alias: string }[];
   values: Record<string, never>;
@@ -33,13 +40,14 @@ export interface SelectionSchema {
 }
 
 /** What a model says of its rows. The other parts of a `ModelQuery` follow from it. */
-interface Selected extends Pick<ModelQuery, 'columns' | 'select'> {
+interface Selected extends Pick<ModelQuery, 'model' | 'columns' | 'select'> {
   projectId: number;
   settings?: Readonly<Record<string, string>>;
 }
 
 /** Completes the query of a model. The reader sees the rows of its project and of no other. */
-export const queryOfModel = ({ projectId, select, columns, settings }: Selected): ModelQuery => ({
+export const queryOfModel = ({ projectId, model, select, columns, settings }: Selected): ModelQuery => ({
+  model,
   text: `copy (${select}) to stdout (format binary)`,
   columns,
   select,

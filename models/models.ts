@@ -1,12 +1,14 @@
 import type { Parser } from '../hog/parser/index.ts';
-import { type EventOptions, eventsQuery } from './events.ts';
 import { checkFilters } from './filters.ts';
 import { type Model, ModelError, type ModelQuery } from './model-query.ts';
-import { personsQuery } from './persons.ts';
-import { sessionsQuery } from './sessions.ts';
+import { type RowOptions, rowsQuery } from './rows.ts';
+import { readSelection } from './selection.ts';
 
-export interface ModelOptions extends EventOptions {
-  model: Model;
+export interface ModelOptions extends RowOptions {
+  /** Null: the model that `hogqlQuery` names, or events. */
+  model: Model | null;
+  /** A query that selects columns and rows in place of the default ones. */
+  hogqlQuery?: string | null;
 }
 
 /**
@@ -14,16 +16,21 @@ export interface ModelOptions extends EventOptions {
  * invalid for every interval, so calling this also checks settings before they are saved.
  */
 export async function modelQuery(parser: Parser, options: ModelOptions): Promise<ModelQuery> {
-  const { model, projectId, interval, columnSet, hogqlQuery, filters } = options;
-  if (model === 'events') return eventsQuery(parser, options);
+  const { columnSet, hogqlQuery, filters } = options;
+  const isChosen = hogqlQuery !== null && hogqlQuery !== undefined;
   if (columnSet === 'http') {
-    throw new ModelError('model', 'HTTP batch exports only support the events model');
+    if (options.model !== null && options.model !== 'events') {
+      throw new ModelError('model', 'HTTP batch exports only support the events model');
+    }
+    if (isChosen) {
+      throw new ModelError(
+        'hogql_query',
+        "HTTP batch exports send events as they are: 'hogql_query' is not supported",
+      );
+    }
   }
+  const selected = isChosen ? await readSelection(hogqlQuery, parser, options.model) : null;
+  const model = selected?.model ?? options.model ?? 'events';
   checkFilters(filters ?? null, model);
-  if (hogqlQuery !== null && hogqlQuery !== undefined) {
-    throw new ModelError('hogql_query', `'hogql_query' is only supported for 'events' not '${model}' model`);
-  }
-  return model === 'persons'
-    ? personsQuery(projectId, interval, columnSet)
-    : sessionsQuery(projectId, interval);
+  return rowsQuery(parser, model, options, selected);
 }

@@ -1,21 +1,30 @@
 // Reads syntax trees of any kind.
-import { type Expr, nodesOf } from '../hog/ast/index.ts';
+import { type Expr, nodesOf, type Span } from '../hog/ast/index.ts';
 
 const UNREPEATABLE = new Set(['now', 'now64', 'today', 'yesterday']);
 const QUERIES = new Set(['selectQuery', 'selectSetQuery', 'valuesQuery', 'subquery']);
 
-/** Names something that an expression over single events must not contain. Returns null if there is nothing. */
-export function misplaced(expr: Expr): { subquery: boolean; what: string } | null {
+interface Misplaced {
+  subquery: boolean;
+  what: string;
+  span: Span | null;
+}
+
+/** Names something that an expression over single rows must not contain. Returns null if there is nothing. */
+export function misplaced(expr: Expr): Misplaced | null {
   for (const node of nodesOf(expr)) {
-    if (QUERIES.has(node.kind)) return { subquery: true, what: 'a subquery' };
-    if (node.kind === 'windowFunction') return { subquery: false, what: 'a window function' };
+    const span = (node.span as Span | undefined) ?? null;
+    if (QUERIES.has(node.kind)) return { subquery: true, what: 'a subquery', span };
+    if (node.kind === 'windowFunction') return { subquery: false, what: 'a window function', span };
     if (node.kind !== 'call') continue;
     const name = String(node.name);
-    if (name === 'arrayJoin') return { subquery: false, what: 'arrayJoin, which turns one row into several' };
+    if (name === 'arrayJoin')
+      return { subquery: false, what: 'arrayJoin, which turns one row into several', span };
     if (UNREPEATABLE.has(name.toLowerCase())) {
       return {
         subquery: false,
         what: `${name}(): the same interval must give the same rows whenever it is exported`,
+        span,
       };
     }
   }

@@ -43,7 +43,7 @@ export const batchExport = z
         hogql_query: z.string(),
       })
       .nullable()
-      .meta({ description: 'The columns that `hogql_query` selects.' }),
+      .meta({ description: 'The columns that `hogql_query` selects, and the query in a plain form.' }),
     filters: z.array(freeForm).nullable(),
     missing: z.int().nullable().meta({
       description:
@@ -92,10 +92,10 @@ const zone = z
   .meta({ description: 'The IANA name of the time zone in which days and weeks begin. Default: `UTC`.' });
 
 const writable = {
-  model: z
-    .enum(MODELS)
-    .nullable()
-    .meta({ description: 'What to export. Default: `events`. It cannot be changed.' }),
+  model: z.enum(MODELS).nullable().meta({
+    description:
+      'What to export. Default: the one that `hogql_query` names, otherwise `events`. It cannot be changed.',
+  }),
   timezone: zone,
   offset_day: z
     .int()
@@ -112,9 +112,14 @@ const writable = {
     description: 'The schedule starts no run before this time. It starts a run at the end of each interval.',
   }),
   end_at: instant.nullable().meta({ description: 'The schedule starts no run after this time.' }),
-  hogql_query: z.string().nullable().meta({
-    description: 'Selects columns in place of the default ones: `SELECT … FROM events`.',
-  }),
+  hogql_query: z
+    .string()
+    .nullable()
+    .meta({
+      description:
+        'Selects columns in place of the default ones, and the rows that pass its condition: ' +
+        '`SELECT … FROM events WHERE …`. The table is the model.',
+    }),
   filters: z
     .unknown()
     .optional()

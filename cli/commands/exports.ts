@@ -23,6 +23,14 @@ export function durationText(seconds: number): string {
   return `${count} ${name}${count === 1 ? '' : 's'}`;
 }
 
+const LONGEST_QUERY = 200;
+
+/** Writes a query in one line. */
+export function queryText(query: string): string {
+  const line = query.replace(/[\s\p{Cc}\p{Cf}]+/gu, ' ').trim();
+  return line.length > LONGEST_QUERY ? `${line.slice(0, LONGEST_QUERY)}…` : line;
+}
+
 const waitText = ({ runs, since }: ExportWait) =>
   `${runs} run${runs === 1 ? ' waits' : 's wait'} for a place of a worker since ${instantText(since)}`;
 
@@ -75,6 +83,7 @@ export function exportsCommand(program: Command): void {
           list.push({
             ...{ id: row.id, project_id: row.project_id, name: row.name, model: row.model },
             ...{ interval: row.interval, destination: row.destination_type, paused: row.paused, ...health },
+            hogql_query: row.hogql_query,
             waiting: wait ?? null,
             last_run: last
               ? {
@@ -89,6 +98,7 @@ export function exportsCommand(program: Command): void {
             `${row.id}  ${row.name}  project ${row.project_id}, ${row.model} ${every} to ${row.destination_type}: ` +
               `${stateText(row, health, wait)}; ${runText(last)}`,
           );
+          if (row.hogql_query !== null) say(`  ${queryText(row.hogql_query)}`);
           if (last?.latest_error) say(`  ${last.latest_error}`);
         }
         if (options.json) say(JSON.stringify({ exports: list }, null, 2));

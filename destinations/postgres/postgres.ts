@@ -1,6 +1,7 @@
 import { hostAddress } from '../address.ts';
 import type { RowsDestination } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
+import { columnFault } from './columns.ts';
 import { type PostgresConfig, postgresFields } from './config.ts';
 import { postgresError, withConnection } from './connection.ts';
 import { deliverToPostgres, findInPostgres } from './deliver.ts';
@@ -16,6 +17,7 @@ export const postgres: RowsDestination<PostgresConfig> = {
     port,
     has_self_signed_cert,
   }),
+  columnFault,
   deliver: deliverToPostgres,
   find: findInPostgres,
   steps: [

@@ -1,7 +1,7 @@
 import type { Transaction } from '../../db/pool.ts';
 import { inTurn } from '../../db/reading.ts';
 import type { RawConfig } from '../../destinations/config.ts';
-import { requireModel } from '../../destinations/registry.ts';
+import { requireColumns, requireModel } from '../../destinations/registry.ts';
 import {
   checkSettings,
   type DestinationSettings,
@@ -39,7 +39,7 @@ export interface DestinationInput {
  */
 export interface ExportInput extends CadenceInput {
   name?: string | undefined;
-  /** Null: events. */
+  /** Null: the one that `hogql_query` names, or events. */
   model?: Model | null | undefined;
   destination?: DestinationInput | undefined;
   paused?: boolean | undefined;
@@ -111,12 +111,9 @@ function readExport(
   input: ExportInput,
 ): Promise<{ prepared: PreparedExport; query: ModelQuery }> {
   return refusing(async () => {
-    const model = modelOf(current, input);
     const cadence = cadenceFields(current, input);
     const bounds = boundsOf(current, input);
     const settings = settingsOf(keyring, current, input);
-    requireModel(settings.type, model);
-    requireEventsForNames(settings, model);
     const stored =
       current && !input.destination
         ? keepSettings(keyring, {
@@ -128,13 +125,19 @@ function readExport(
     const asked = input.hogql_query === undefined ? current?.hogql_query : input.hogql_query;
     const hogqlQuery = asked?.trim() ? asked : null;
     const filters = input.filters === undefined ? (current?.filters ?? null) : input.filters;
-    const content = { model, filters, hogql_query: hogqlQuery, timezone: cadence.timezone };
+    const asks = { filters, hogql_query: hogqlQuery, timezone: cadence.timezone };
     // Any interval will do, because invalid settings are invalid for each of them.
     const query = await exportQuery(
       compiler,
-      { ...content, ...stored, project_id: projectId },
+      { ...asks, ...stored, model: modelOf(current, input), project_id: projectId },
       { start: null, end: Date.now() },
     );
+    const { model } = query;
+    requireModel(settings.type, model);
+    requireEventsForNames(settings, model);
+    if (hogqlQuery !== null && (input.hogql_query || input.destination)) {
+      requireColumns(settings.type, model, query.columns);
+    }
     const folder = folderOf(projectId, current, settings);
     const target = storedTargetOf(settings, { model, interval: cadence.interval, folder });
     const shown = shownSettings(settings).config;
@@ -144,7 +147,7 @@ function readExport(
       cohorts,
       secrets: Object.keys(input.destination?.config ?? {}).filter((key) => !Object.hasOwn(shown, key)),
       fields: {
-        ...content,
+        ...{ ...asks, model },
         ...cadence,
         ...bounds,
         ...stored,
@@ -166,8 +169,9 @@ function readExport(
 const given = <T>(sent: T | null | undefined, stored: T | null | undefined): T | null =>
   sent === undefined ? (stored ?? null) : sent;
 
-function modelOf(current: BatchExportRow | undefined, input: ExportInput): Model {
-  const model = input.model ?? current?.model ?? 'events';
+/** Returns the model that an export must have. Null: its query decides. */
+function modelOf(current: BatchExportRow | undefined, input: ExportInput): Model | null {
+  const model = input.model ?? current?.model ?? null;
   if (current && model !== current.model) {
     throw refuse.invalid('model', 'Changing models is not supported. Create a new batch export instead.');
   }

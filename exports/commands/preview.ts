@@ -4,7 +4,7 @@ import { uuidv7 } from '../../db/uuid.ts';
 import { bindDestination } from '../../destinations/bind.ts';
 import { findDestination } from '../../destinations/registry.ts';
 import { type Interval, lastComplete } from '../../intervals/index.ts';
-import { estimate, previewRows, queryFault } from '../../models/index.ts';
+import { estimate, type ModelQuery, previewRows, queryFault } from '../../models/index.ts';
 import { refuse } from '../../refusals.ts';
 import { type ExportQueryRow, exportQuery } from '../reads/query.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
@@ -96,7 +96,7 @@ async function previewInterval(
     columns: query.columns.map(({ name, type }) => ({ name, type })),
     rows: rows.map((values) => Object.fromEntries(columns.map((name, at) => [name, values[at]]))),
     estimate: size,
-    ...(await refusing(() => keysOf(deps, row, interval, size.bytes))),
+    ...(await refusing(() => keysOf(deps, { ...row, model: query.model }, interval, size.bytes))),
   };
 }
 
@@ -132,7 +132,7 @@ export async function hasRows(
 /** Names the files that would be written. Their number is a guess, and compressed files count as one. */
 function keysOf(
   { egress, exportRoot }: Dependencies,
-  row: ExportQueryRow,
+  row: ExportQueryRow & Pick<ModelQuery, 'model'>,
   interval: Interval,
   bytes: number,
 ): Pick<ExportPreview, 'keys' | 'manifest_key'> {

@@ -6,7 +6,11 @@ import { SecretError } from '../../secrets/envelope.ts';
 const RETRY_SECONDS = 5;
 const OPERATOR_SECONDS = 60;
 /** The fields of an export that its destination may refuse. All other fields are keys of its configuration. */
-const OWN_FIELDS: Readonly<Record<string, string>> = { type: 'destination__type', model: 'model' };
+const OWN_FIELDS: Readonly<Record<string, string>> = {
+  type: 'destination__type',
+  model: 'model',
+  hogql_query: 'hogql_query',
+};
 
 /** Translates an error of a part of an export (its destination, its model, its secrets) into a refusal. */
 function refusalOf(error: unknown): Refusal | undefined {

@@ -1,13 +1,16 @@
 import { findDestination } from '../../destinations/registry.ts';
 import type { OpenInterval } from '../../intervals/index.ts';
-import type { ColumnSet, ModelCompiler, ModelQuery } from '../../models/index.ts';
+import type { ColumnSet, Model, ModelCompiler, ModelQuery } from '../../models/index.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 
-/** The columns that decide what an export selects. */
-export type ExportQueryRow = Pick<
-  BatchExportRow,
-  'project_id' | 'model' | 'destination_type' | 'config' | 'timezone' | 'filters' | 'hogql_query'
->;
+/** The columns that decide what an export selects. A new export without a model has the one that its query names. */
+export interface ExportQueryRow
+  extends Pick<
+    BatchExportRow,
+    'project_id' | 'destination_type' | 'config' | 'timezone' | 'filters' | 'hogql_query'
+  > {
+  model: Model | null;
+}
 
 /** Returns the default columns for a type of destination. */
 function columnSetOf(type: string): ColumnSet {

@@ -11,6 +11,7 @@ import type { ParameterValue } from './sql.ts';
 import { type Type, typeName } from './types.ts';
 
 export { hasAggregate } from './aggregation.ts';
+export { type Changes, changedPersonsSchema, changedSessionsSchema } from './changed-tables.ts';
 export { exported, type FileType } from './exported.ts';
 export { AGGREGATES } from './functions/aggregates.ts';
 export { BOUNDED, UNBOUNDED } from './functions/growth.ts';

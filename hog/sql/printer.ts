@@ -91,7 +91,8 @@ export class Printer {
 
   /** Prints a table restricted to the project. There is no other way to print a table. */
   guarded(table: Table, stored: Sql = NOTHING): Sql {
-    return sql`(select * from ${table.from} where ${table.project} = ${this.#project}${stored})`;
+    const from = typeof table.from === 'function' ? table.from(this.#project, this.parameters) : table.from;
+    return sql`(select * from ${from} where ${table.project} = ${this.#project}${stored})`;
   }
 
   /**

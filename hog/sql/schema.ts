@@ -1,5 +1,5 @@
 // The tables and columns of HogQL and their places in Postgres. All names of both are here.
-import { type Sql, sql } from './sql.ts';
+import { type Parameters, type Sql, sql } from './sql.ts';
 import type { Type } from './types.ts';
 
 /** A column. `of` returns its SQL for a table with a given alias. */
@@ -47,10 +47,13 @@ export interface Fields {
 
 export type Field = Column | Lazy | Fields;
 
+/** Prints the rows of a table that depend on values, such as the rows that changed within an interval. */
+export type Rows = (project: Sql, parameters: Pick<Parameters, 'add'>) => Sql;
+
 export interface Table {
   name: string;
-  /** The table in Postgres. Every use is printed with the project's condition. */
-  from: Sql;
+  /** The table in Postgres, or its rows. Every use is printed with the project's condition. */
+  from: Sql | Rows;
   project: Sql;
   fields: Readonly<Record<string, Field>>;
   /** How the rows lie. Those of some times can then be found without a look at all. */

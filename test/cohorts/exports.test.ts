@@ -39,11 +39,16 @@ test('cohorts that are not there are refused', async () => {
       },
     });
   }
-  const hogql_query = `select event, person_id in cohort ${theirs} as theirs from events`;
-  expect(await save({ ...good, hogql_query })).toMatchObject({
-    status: 400,
-    body: { code: 'cohort_does_not_exist', attr: 'hogql_query' },
-  });
+  for (const hogql_query of [
+    `select event, person_id in cohort ${theirs} as theirs from events`,
+    `select event from events where person_id not in cohort ${theirs}`,
+    `select distinct_id from persons where id in cohort ${theirs}`,
+  ]) {
+    expect(await save({ ...good, hogql_query })).toMatchObject({
+      status: 400,
+      body: { code: 'cohort_does_not_exist', attr: 'hogql_query' },
+    });
+  }
 });
 
 test('a cohort that an export uses cannot be deleted', async () => {

@@ -75,6 +75,7 @@ describe('npx sluice exports', () => {
         },
         ...{ paused: false, missing: expect.any(Number), late: expect.any(Number), differs: 0 },
         ...{ lag_intervals: expect.any(Number), lag_seconds: expect.any(Number), waiting: null },
+        hogql_query: null,
         last_run: {
           ...{ id: expect.any(String), status: 'Completed', interval_end: hour(2).replace('.000', '') },
           latest_error: null,
@@ -83,6 +84,16 @@ describe('npx sluice exports', () => {
     ]);
     expect(exports[0].missing).toBeGreaterThanOrEqual(7);
     expect((await run('exports')).stdout).toMatch(/: \d+ missing, .*\d+ hours behind; last run Completed/);
+  });
+
+  test('shows the query of an export in one line', async () => {
+    const hogql_query = `select uuid\n from events\u001b[2J where event = '${'x'.repeat(300)}'`;
+    const asked = await world.create('NoOp', {}, { name: 'Asked', hogql_query });
+    const { stdout } = await run('exports', '--project', '1');
+    expect(stdout).toContain(`\n  select uuid from events [2J where event = '${'x'.repeat(157)}…\n`);
+    const { exports } = JSON.parse((await run('exports', '--json')).stdout);
+    expect(exports.find((one: { id: string }) => one.id === asked.id)).toMatchObject({ hogql_query });
+    await world.pool.query('update batch_exports set deleted_at = now() where id = $1', [asked.id]);
   });
 
   test('says why the last run failed', async () => {

@@ -91,6 +91,14 @@ describe('columns', () => {
     ['sessions', { model: 'sessions' }],
     ['selected columns of all types', { hogqlQuery: SELECTED }],
     ['a star', { hogqlQuery: 'select * from events' }],
+    [
+      'all of persons',
+      { model: null, hogqlQuery: 'select *, id, is_identified, properties.a as a from persons' },
+    ],
+    [
+      'all of sessions',
+      { model: null, hogqlQuery: 'select *, $urls as u, $end_timestamp as e from sessions' },
+    ],
   ])('%s: Postgres sends what the columns say', async (_name, options) => {
     const query = await queryOf(parser, options);
     const { fields } = await database.pool.query(`select * from (${query.select}) as x limit 0`);

@@ -130,6 +130,33 @@ describe('events', () => {
       },
       ['second'],
     ],
+    [
+      'the condition of a query',
+      { hogqlQuery: "select uuid from events where properties.plan = 'pro'" },
+      ['first'],
+    ],
+    [
+      'conditions of a query, with a name for a column',
+      {
+        hogqlQuery:
+          "select uuid, lower(event) as e from events prewhere e <> 'x' where e = 'signup' or e = 'it\\'s'",
+      },
+      ['first', 'second'],
+    ],
+    [
+      'a condition of a query that lets everything pass',
+      { hogqlQuery: "select uuid, '' as inserted_at, 5 as event from events where true or team_id = 2" },
+      ['first', 'second', 'last'],
+    ],
+    [
+      'a query, names and filters together',
+      {
+        hogqlQuery: "select uuid, 'x' as event from events where properties.seats is null",
+        excludeEvents: ['signup'],
+        filters: [{ type: 'event', key: 'plan', operator: 'is_set' }],
+      },
+      ['second'],
+    ],
     // Relative to the interval, not to today: the same interval always gives the same rows.
     [
       'a relative date',

@@ -96,6 +96,48 @@ describe('persons', () => {
     expect((await told()).map((row) => row.distinct_id)).toEqual(['gone-2']);
   });
 
+  test('of a query: its columns, and those that pass its condition', async () => {
+    const paula = await person('paula', at(7), { 'paula-1': 0, 'paula-2': 1 });
+    await person('peter', at(8), { 'peter-1': 0 });
+    await person('paula', new Date(END).toISOString(), { 'paula-late': 0 });
+    await person('paula', at(7), { 'paula-theirs': 0 }, { project: 2 });
+    const hogqlQuery = `select id, distinct_id as alias, upper(properties.name) as name, person_version + 1 as next,
+      is_identified, person_id = id as same, properties.none as none from persons where properties.name = 'paula'`;
+    const query = await queryOf(parser, { model: 'persons', hogqlQuery });
+    expect(query.columns.map(({ name, type }) => `${name}:${type}`)).toEqual([
+      ...[
+        'id:uuid',
+        'alias:string',
+        'name:string',
+        'next:int64',
+        'is_identified:bool',
+        'same:bool',
+        'none:string',
+      ],
+    ]);
+    const rows = await rowsOf(database.pool, query);
+    const row = { id: paula, name: 'PAULA', next: 4, is_identified: true, same: true, none: null };
+    expect(rows.toSorted((a, b) => (String(a.alias) < String(b.alias) ? -1 : 1))).toEqual([
+      { ...row, alias: 'paula-1' },
+      { ...row, alias: 'paula-2' },
+    ]);
+  });
+
+  test('of a query can be deletions, of which less is known', async () => {
+    const gone = await person('left', at(2), { 'left-1': 0 });
+    await transaction(database.pool, (client) => deletePersons(client, PROJECT, { ids: [gone] }));
+    await database.pool.query('update deleted_distinct_ids set changed_at = $1 where person_id = $2', [
+      at(3),
+      gone,
+    ]);
+    const hogqlQuery = `select distinct_id, is_deleted, is_identified, properties.name as name, properties from persons
+      where is_deleted and id = '${gone}'`;
+    const rows = await rowsOf(database.pool, await queryOf(parser, { model: 'persons', hogqlQuery }));
+    expect(rows).toEqual([
+      { distinct_id: 'left-1', is_deleted: true, is_identified: null, name: null, properties: '{}' },
+    ]);
+  });
+
   test('are found by the index on their changes', async () => {
     await database.pool.query(
       `insert into persons select 9, gen_random_uuid(), now(), false, '{}', 0, $1::timestamptz - n * interval '1 minute'
@@ -164,6 +206,29 @@ describe('sessions', () => {
         _inserted_at: '2026-03-02T10:05:00Z',
       },
     });
+    const hogqlQuery = `select session_id, $pageview_count as views, pageview_count, end_timestamp = $end_timestamp as same,
+      $entry_utm_source as utm, arrayElement(urls, 1) as landing, team_id from sessions where duration > 1000`;
+    const asked = await queryOf(parser, { model: 'sessions', hogqlQuery });
+    expect(asked.columns.map(({ name, type }) => `${name}:${type}`)).toEqual([
+      ...[
+        'session_id:string',
+        'views:int64',
+        'pageview_count:int32',
+        'same:bool',
+        'utm:string',
+        'landing:string',
+      ],
+      'team_id:int32',
+    ]);
+    expect(await rowsOf(database.pool, asked)).toEqual([
+      {
+        ...{ session_id: running, views: 3, pageview_count: 3, same: true, utm: null, team_id: 1 },
+        landing: 'https://example.com/-30',
+      },
+    ]);
+    expect(await sessions({ hogqlQuery: 'select session_id from sessions where duration < 1000' })).toEqual(
+      [],
+    );
     const before = await sessions({ interval: { start: null, end: START } });
     expect(before.map((row) => row.session_id).sort()).toEqual([over, running].sort());
     expect((await sessions({ projectId: 2 })).map((row) => [row.session_id, row._inserted_at])).toEqual([

@@ -1,17 +1,19 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { ModelError, type ModelOptions, readSelection } from '../../models/index.ts';
+import { MODELS, ModelError, type ModelOptions, readSelection } from '../../models/index.ts';
 import { parserForFile, queryOf } from './support.ts';
 
 const parser = parserForFile();
 
-async function refusal(options: Partial<ModelOptions>): Promise<{ field: string; message: string }> {
+async function refusal(
+  options: Partial<ModelOptions>,
+): Promise<Pick<ModelError, 'field' | 'message' | 'detail'>> {
   const refused = await queryOf(parser, options).then(
     () => undefined,
     (error: unknown) => error,
   );
   if (!(refused instanceof ModelError)) throw new Error(`not refused: ${String(refused)}`);
-  return { field: refused.field, message: refused.message };
+  return { field: refused.field, message: refused.message, detail: refused.detail };
 }
 
 const event = (given: object) => [{ type: 'event', key: 'a', operator: 'exact', value: 'b', ...given }];
@@ -66,7 +68,7 @@ describe('filters that are refused', () => {
 
   test('with other models', async () => {
     for (const model of ['persons', 'sessions'] as const) {
-      expect(await refusal({ model, filters: event({}) })).toEqual({
+      expect(await refusal({ model, filters: event({}) })).toMatchObject({
         field: 'filters',
         message: `'filters' is only supported for 'events' not '${model}' model`,
       });
@@ -90,31 +92,51 @@ describe('columns that are refused', () => {
       'SELECT event IN (SELECT event FROM events) AS known FROM events',
       'Subqueries or CTEs are not supported',
     ],
-    ['SELECT id FROM persons', 'Query must only SELECT FROM events'],
+    ['SELECT key FROM groups', 'Query must only SELECT FROM events'],
+    ['SELECT event FROM events.persons', 'Query must only SELECT FROM events'],
+    ['SELECT event FROM numbers(5)', 'Query must only SELECT FROM events'],
     [
       'SELECT event, persons.id FROM events LEFT JOIN persons ON events.person_id = persons.id',
       'JOINs are not supported',
     ],
     [
-      "SELECT event FROM events WHERE event = 'a'",
-      'Unsupported HogQL query: it can only list columns, without WHERE',
+      'SELECT event FROM events WHERE event IN (SELECT event FROM events)',
+      'Subqueries or CTEs are not supported',
     ],
     [
+      'SELECT event FROM events WHERE count() > 1',
+      'Unsupported HogQL query: it contains an aggregate, but an export has one row for each event',
+    ],
+    [
+      'SELECT event FROM events PREWHERE timestamp > now()',
+      'Unsupported HogQL query: it contains now(): the same interval must give the same rows',
+    ],
+    [
+      'SELECT event FROM events WHERE arrayJoin([true, false])',
+      'Unsupported HogQL query: it contains arrayJoin',
+    ],
+    ['SELECT event FROM events WHERE nope = 1', "Invalid HogQL query: Unable to resolve field: 'nope'"],
+    ["SELECT event FROM events WHERE pg_read_file('x') = ''", 'Invalid HogQL query: '],
+    ['SELECT event FROM events WHERE {condition}', 'Invalid HogQL query: '],
+    [
       'SELECT DISTINCT event FROM events',
-      'Unsupported HogQL query: it can only list columns, without DISTINCT',
+      'Unsupported HogQL query: it can only list columns and choose rows by WHERE, without DISTINCT',
     ],
     [
       'SELECT event FROM events ORDER BY event',
-      'Unsupported HogQL query: it can only list columns, without ORDER BY',
+      'Unsupported HogQL query: it can only list columns and choose rows by WHERE, without ORDER BY',
     ],
-    ['SELECT event FROM events LIMIT 5', 'Unsupported HogQL query: it can only list columns, without LIMIT'],
+    [
+      'SELECT event FROM events LIMIT 5',
+      'Unsupported HogQL query: it can only list columns and choose rows by WHERE, without LIMIT',
+    ],
     [
       'SELECT event FROM events AS e',
-      'Unsupported HogQL query: it can only list columns, without an alias of the table',
+      'Unsupported HogQL query: it can only list columns and choose rows by WHERE, without an alias of the table',
     ],
     [
       'SELECT event, count() FROM events GROUP BY event',
-      'Unsupported HogQL query: it can only list columns, without GROUP BY',
+      'Unsupported HogQL query: it can only list columns and choose rows by WHERE, without GROUP BY',
     ],
     [
       'SELECT count() FROM events',
@@ -148,16 +170,48 @@ describe('columns that are refused', () => {
   test('with other models, and for HTTP', async () => {
     const hogqlQuery = 'SELECT event FROM events';
     expect((await refusal({ hogqlQuery, model: 'persons' })).message).toBe(
-      "'hogql_query' is only supported for 'events' not 'persons' model",
+      'Query must only SELECT FROM persons',
+    );
+    expect((await refusal({ hogqlQuery: 'SELECT 1', model: 'sessions' })).message).toBe(
+      'Query must SELECT FROM sessions',
+    );
+    expect(
+      await refusal({ hogqlQuery: 'SELECT id FROM persons', model: null, filters: event({}) }),
+    ).toMatchObject({
+      field: 'filters',
+      message: "'filters' is only supported for 'events' not 'persons' model",
+    });
+    expect((await refusal({ hogqlQuery: 'SELECT uniq(id) FROM persons', model: null })).message).toBe(
+      'Unsupported HogQL query: it contains an aggregate, but an export has one row for each distinct id of a person',
+    );
+    expect((await refusal({ hogqlQuery: 'SELECT key FROM groups', model: null })).message).toBe(
+      'Query must only SELECT FROM events, persons or sessions',
     );
     expect((await refusal({ hogqlQuery, columnSet: 'http' })).message).toBe(
       "HTTP batch exports send events as they are: 'hogql_query' is not supported",
     );
-    expect(await refusal({ model: 'sessions', columnSet: 'http' })).toEqual({
+    expect(await refusal({ model: 'sessions', columnSet: 'http' })).toMatchObject({
       field: 'model',
       message: 'HTTP batch exports only support the events model',
     });
   });
+});
+
+test.each([
+  ['SELECT event FROM events UNION ALL SELECT event FROM events', 1, 1],
+  ['SELECT event\nFROM (SELECT event FROM events)', 2, 7],
+  ['SELECT event,\n  (SELECT 1) AS one FROM events', 2, 4],
+  ['SELECT event FROM events e', 1, 19],
+  ['SELECT event FROM events LIMIT 5', 1, 32],
+  ['SELECT event FROM events\nGROUP BY event', 2, 10],
+  ['SELECT event, nope FROM events', 1, 15],
+  ["SELECT event FROM events WHERE event = 'a' AND nope = 1", 1, 48],
+  ['SELECT event, upper(event) AS event FROM events', 1, 15],
+  ['SELECT event FROM events WHERE timestamp > now()', 1, 44],
+  ['SELECT count() FROM events', 1, 8],
+])('the place of the fault in %j is told', async (hogqlQuery, line, column) => {
+  const { detail } = await refusal({ hogqlQuery });
+  expect(detail?.split('\n')[0]).toBe(`Line ${line}, column ${column}:`);
 });
 
 describe('the schema of selected columns', () => {
@@ -200,11 +254,23 @@ describe('the schema of selected columns', () => {
     );
   });
 
-  test('of a star has the columns of files', async () => {
-    const { schema } = await readSelection('select * from events', parser);
-    const files = await queryOf(parser);
+  test('has the conditions as they were written', async () => {
+    const source = "select event e from events prewhere event <> 'b' where ( e = 'a' ) or e = 'c'";
+    const { schema } = await readSelection(source, parser);
+    expect(schema.hogql_query).toBe(
+      "SELECT event AS e FROM events PREWHERE event <> 'b' WHERE ( e = 'a' ) or e = 'c'",
+    );
+    const again = await readSelection(schema.hogql_query, parser);
+    expect(again.schema).toEqual(schema);
+    const [first, second] = [source, schema.hogql_query].map((hogqlQuery) => queryOf(parser, { hogqlQuery }));
+    expect(await first).toEqual(await second);
+  });
+
+  test.each(MODELS)('of a star has the columns of files: %s', async (model) => {
+    const { schema } = await readSelection(`select * from ${model}`, parser);
+    const files = await queryOf(parser, { model });
     expect(schema.fields.map((one) => one.alias)).toEqual(files.columns.map((one) => one.name));
-    const selected = await queryOf(parser, { hogqlQuery: schema.hogql_query });
-    expect(selected.columns).toEqual(files.columns);
+    const selected = await queryOf(parser, { model: null, hogqlQuery: schema.hogql_query });
+    expect([selected.model, selected.columns]).toEqual([model, files.columns]);
   });
 });

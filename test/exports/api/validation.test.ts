@@ -217,25 +217,34 @@ describe.each<[string, [object, object][]]>([
       ],
       [
         { hogql_query: 'select uuid from events union all select uuid from events' },
-        query('UNIONs are not supported'),
+        query('UNIONs are not supported', expect.stringMatching(/^Line 1, column 1:/)),
       ],
-      [{ hogql_query: 'select 1' }, query('Query must SELECT FROM events')],
+      [{ hogql_query: 'select 1' }, query('Query must SELECT FROM events', expect.stringMatching(/^Line 1/))],
       [
         { hogql_query: 'select uuid from (select uuid from events)' },
-        query('Subqueries or CTEs are not supported'),
+        query('Subqueries or CTEs are not supported', expect.stringMatching(/^Line 1, column \d+:/)),
       ],
       [
         { hogql_query: 'with x as (select 1) select uuid from events' },
-        query('Subqueries or CTEs are not supported'),
+        query('Subqueries or CTEs are not supported', expect.stringMatching(/^Line 1, column \d+:/)),
       ],
-      [{ hogql_query: 'select id from persons' }, query('Query must only SELECT FROM events')],
+      [
+        { hogql_query: 'select key from groups' },
+        query(
+          'Query must only SELECT FROM events, persons or sessions',
+          'Line 1, column 17:\nselect key from groups\n                ^',
+        ),
+      ],
       [
         { hogql_query: 'select uuid from events e join persons p on p.id = e.person_id' },
-        { ...query(''), detail: expect.stringMatching(/JOINs are not supported|only SELECT FROM events/) },
+        query('JOINs are not supported', expect.stringMatching(/^Line 1, column \d+:/)),
       ],
       [
-        { hogql_query: 'select uuid from events where event = 1' },
-        { ...query(''), detail: expect.stringMatching(/^Unsupported HogQL query/) },
+        { hogql_query: 'select uuid from events limit 5' },
+        {
+          ...query('', expect.stringMatching(/^Line 1, column 31:/)),
+          detail: expect.stringMatching(/^Unsupported HogQL query/),
+        },
       ],
       [
         { hogql_query: `select concat(${Array(101).fill('event').join()}) as long from events` },
@@ -249,11 +258,14 @@ describe.each<[string, [object, object][]]>([
       ],
       [
         { hogql_query: 'select nonsense from events' },
-        { ...query(''), detail: expect.stringMatching(/^Invalid HogQL query: /) },
+        {
+          ...query('', expect.stringMatching(/^Line 1, column 8:/)),
+          detail: expect.stringMatching(/^Invalid HogQL query: /),
+        },
       ],
       [
         { model: 'persons', hogql_query: 'select uuid from events' },
-        query("'hogql_query' is only supported for 'events' not 'persons' model"),
+        query('Query must only SELECT FROM persons', expect.stringMatching(/^Line 1, column 18:/)),
       ],
       [
         {
@@ -373,7 +385,11 @@ describe('a change', () => {
       invalid('start_at', "'start_at' must be before 'end_at'"),
     ],
     [{ filters: 'x' }, good, filters("'filters' should be an array of filters")],
-    [{ hogql_query: 'select 1' }, good, query('Query must SELECT FROM events')],
+    [
+      { hogql_query: 'select 1' },
+      good,
+      query('Query must SELECT FROM events', expect.stringMatching(/^Line 1/)),
+    ],
   ])('%j of %j is refused and changes nothing', async (body, before, refusal) => {
     const answer = await change(body, before);
     expect([answer.status, answer.body]).toEqual([400, refusal]);

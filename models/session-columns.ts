@@ -1,8 +1,4 @@
-import { sqlLiteral } from '../db/sql-literal.ts';
-import { timestamptzText } from '../db/timestamptz.ts';
 import type { Column } from '../formats/columns.ts';
-import type { OpenInterval } from '../intervals/index.ts';
-import { type ModelQuery, queryOfModel } from './model-query.ts';
 
 const text = (...names: string[]): Column[] =>
   names.map((name) => ({ name, type: 'string', nullable: true }));
@@ -40,22 +36,3 @@ export const SESSION_COLUMNS: readonly Column[] = [
   { name: 'vitals_lcp', type: 'float64', nullable: true },
   ...certain('timestamp', '_inserted_at'),
 ];
-
-/** Session columns that are computed here instead of taken as they are. */
-const EXPRESSIONS: Readonly<Record<string, string>> = {
-  // As in PostHog, never earlier than the end of the session, so that it can stand for the time of the last change.
-  _inserted_at: 'greatest(s._inserted_at, s.end_timestamp)',
-};
-
-/**
- * Selects the sessions that received an event within the interval. Each row is the whole session as it is now. Rows
- * have no particular order.
- */
-export function sessionsQuery(projectId: number, { start, end }: OpenInterval): ModelQuery {
-  const from = sqlLiteral('timestamptz', start === null ? '-infinity' : timestamptzText(start));
-  const to = sqlLiteral('timestamptz', timestamptzText(end));
-  const selected = SESSION_COLUMNS.map(({ name }) => EXPRESSIONS[name] ?? `s.${name}`).join(', ');
-  const project = sqlLiteral('integer', String(projectId));
-  const select = `select ${selected} from sessions_changed(${project}, ${from}, ${to}) as s`;
-  return queryOfModel({ projectId, select, columns: SESSION_COLUMNS });
-}

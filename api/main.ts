@@ -100,8 +100,8 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
   const actionCompiler = createActionCompiler();
   const functionCompiler = createFunctionCompiler();
   const functionRunner = createRunner({ geoip: config.SLUICE_GEOIP_DATABASE || undefined });
-  // A project has one thread at most, so another one always finds a free thread soon.
-  const compiling = new Turns({ atOnce: COMPILER_DEFAULTS.threads, perAsker: 1 });
+  // A project has one thread at most, and several that use much share one, so another one always finds a free thread soon.
+  const compiling = new Turns({ atOnce: COMPILER_DEFAULTS.threads, perAsker: 1, kept: 1 });
   // A client may take its file slowly, so a project has one at once.
   const resultTurns = new Turns({ atOnce: sizes.results, perAsker: 1 });
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });

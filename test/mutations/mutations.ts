@@ -653,8 +653,22 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'one project may have all turns',
     file: 'db/turns.ts',
-    from: 'if (this.#running < this.#atOnce && share.running < this.#perAsker) {',
-    to: 'if (this.#running < this.#atOnce) {',
+    from: 'if (share.running >= this.#perAsker) return false;',
+    to: '',
+    test: 'test/db/turns.test.ts',
+  },
+  {
+    name: 'what a project has used does not count for its next turn',
+    file: 'db/turns.ts',
+    from: 'Math.floor(share.lately() / ALIKE)',
+    to: '0',
+    test: 'test/db/turns.test.ts',
+  },
+  {
+    name: 'whoever has used much takes the turn that is kept',
+    file: 'db/turns.ts',
+    from: 'return room > this.#kept || (room > 0 && share.lately() < LITTLE);',
+    to: 'return room > 0;',
     test: 'test/db/turns.test.ts',
   },
   {

@@ -62,7 +62,7 @@ export function queryRoutes(app: App, deps: ApiDependencies): void {
   const commands: ResultDependencies = {
     ...queryDependencies(deps),
     resultPool: deps.resultPool,
-    resultTurns: deps.resultTurns,
+    resultPlaces: deps.resultPlaces,
     resultLimits: {
       seconds: deps.config.SLUICE_QUERY_FILE_SECONDS,
       bytes: deps.config.SLUICE_QUERY_FILE_BYTES,

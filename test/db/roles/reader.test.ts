@@ -321,7 +321,7 @@ test('a query cannot fill the disk with temporary files', async () => {
   expect(await rowsOf(database.reader, undefined, 'show temp_file_limit')).toEqual([
     { temp_file_limit: '10GB' },
   ]);
-  await expect(
-    rowsOf(database.reader, undefined, "set local temp_file_limit = '-1'"),
-  ).rejects.toMatchObject({ code: '42501' });
+  await expect(rowsOf(database.reader, undefined, "set local temp_file_limit = '-1'")).rejects.toMatchObject({
+    code: '42501',
+  });
 });

@@ -3,11 +3,11 @@ import { type Asker, NoTurnError } from '../../db/turns.ts';
 import { refuse } from '../../refusals.ts';
 import { encodeResult } from '../reads/encode-result.ts';
 import { faultOf, type QueryTime, tooSlow } from '../reads/rows.ts';
-import { QueryError, type QueryRequest } from '../rules/request.ts';
+import type { ResultPlaces } from '../result-places.ts';
+import { type FileForm, QueryError, type QueryRequest } from '../rules/request.ts';
 import type { ResultFormat, ResultLimits } from '../rules/result-file.ts';
 import { compileFile, type QueryDependencies } from './ask.ts';
 import { refusing } from './refusing.ts';
-import type { ResultPlaces } from '../result-places.ts';
 
 export interface ResultDependencies extends QueryDependencies {
   /** Connections for results as files. A reader sees the rows of one project at a time. */
@@ -19,6 +19,7 @@ export interface ResultDependencies extends QueryDependencies {
 
 export interface WriteResultOptions {
   format: ResultFormat;
+  form: FileForm;
   /** Takes the bytes in order, and says when it can take more. Their memory is used again then. */
   write(bytes: Buffer): Promise<void>;
 }
@@ -36,10 +37,10 @@ export const writeResult = (
   deps: ResultDependencies,
   asker: Asker,
   request: QueryRequest,
-  { format, write }: WriteResultOptions,
+  { format, form, write }: WriteResultOptions,
 ): Promise<void> =>
   refusing(async () => {
-    const compiled = await compileFile(deps, asker, request);
+    const compiled = await compileFile(deps, asker, request, form);
     const { seconds, bytes: most } = deps.resultLimits;
     const time: QueryTime = { seconds, advice: ADVICE };
     const work = (leaving: AbortSignal, took: (bytes: number) => void) =>

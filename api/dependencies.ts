@@ -17,6 +17,7 @@ import type { Runner } from '../functions/runner.ts';
 import type { ModelCompiler } from '../models/index.ts';
 import type { BackgroundQueries } from '../queries/background/runner.ts';
 import type { QueryCompiler } from '../queries/compiler.ts';
+import type { ResultPlaces } from '../queries/result-places.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Keyring } from '../secrets/envelope.ts';
 import type { Logger } from '../telemetry/logger.ts';
@@ -49,8 +50,8 @@ export interface ApiDependencies {
   reader: Pool;
   /** The same for results as files, which last as long as their clients take them. Without a `patience`. */
   resultPool: Pool;
-  /** The turns of projects at these connections. */
-  resultTurns: Turns;
+  /** The places of projects at these connections. */
+  resultPlaces: ResultPlaces;
   /** What is known of keys and flags, on disk, for a start without the database. Undefined: nothing is kept. */
   copies?: Copies | undefined;
   /** Reports what other processes change in the database. */

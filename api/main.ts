@@ -22,6 +22,7 @@ import { COMPILER_DEFAULTS, createCompiler } from '../models/index.ts';
 import { PRODUCTS } from '../products.ts';
 import { createBackgroundQueries } from '../queries/background/runner.ts';
 import { createQueryCompiler } from '../queries/compiler.ts';
+import { ResultPlaces } from '../queries/result-places.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';
 import { mergeHook } from '../tenancy/product.ts';
@@ -100,10 +101,10 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
   const actionCompiler = createActionCompiler();
   const functionCompiler = createFunctionCompiler();
   const functionRunner = createRunner({ geoip: config.SLUICE_GEOIP_DATABASE || undefined });
-  // A project has one thread at most, so another one always finds a free thread soon.
-  const compiling = new Turns({ atOnce: COMPILER_DEFAULTS.threads, perAsker: 1 });
+  // A project has one thread at most, and several that use much share one, so another one always finds a free thread soon.
+  const compiling = new Turns({ atOnce: COMPILER_DEFAULTS.threads, perAsker: 1, kept: 1 });
   // A client may take its file slowly, so a project has one at once.
-  const resultTurns = new Turns({ atOnce: sizes.results, perAsker: 1 });
+  const resultPlaces = new ResultPlaces({ atOnce: sizes.results, perAsker: 1, kept: 1 });
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
   const { keyring } = keys;
   const registry = createRegistry('api');
@@ -139,7 +140,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
     lanePool,
     reader,
     resultPool,
-    resultTurns,
+    resultPlaces,
     copies,
     listener,
     ingest,

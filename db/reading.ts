@@ -7,9 +7,13 @@ const STATEMENT_MILLISECONDS = 15_000;
 
 const turns = new WeakMap<Pool, Turns>();
 
-/** A project has half of the turns at most, and no more turns than half of the processor's cores. */
+/**
+ * A project has half of the turns at most, and no more turns than half of the processor's cores. One is kept for those who ask for
+ * little.
+ */
 export const shares = (atOnce: number, cores = availableParallelism()) => ({
   atOnce,
+  kept: 1,
   perAsker: Math.max(1, Math.floor(Math.min(atOnce, cores) / 2)),
 });
 

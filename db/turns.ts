@@ -14,6 +14,10 @@ export interface TurnOptions {
   waitingPerAsker?: number;
   /** Milliseconds that a work waits for its turn. */
   patience?: number;
+  /** How many of the turns are kept for those who have used little time lately, however many others ask. By default none. */
+  kept?: number;
+  /** The clock, in milliseconds. */
+  now?: () => number;
 }
 
 /** A work did not get its turn. */
@@ -34,6 +38,14 @@ export class NoTurnError extends Error {
 
 const WAITING_PER_ASKER = 20;
 const PATIENCE = 10_000;
+/** What an asker has used counts half after so many milliseconds. */
+const HALF_FORGOTTEN = 60_000;
+/** Less than so many milliseconds make no difference between askers. */
+const ALIKE = 1_000;
+/** Whoever has used so many milliseconds lately gets none of the turns that are kept. */
+const LITTLE = 10_000;
+/** Of so many askers it is known what they have used, although they ask for nothing. */
+const MOST_REMEMBERED = 1_000;
 
 /** A project, or whoever else shares with others. */
 type Who = number | string;
@@ -44,29 +56,67 @@ interface Waiting {
   start(): void;
 }
 
-interface Share {
-  running: number;
-  readonly waiting: Set<Waiting>;
+/** What an asker has, wants and has used. */
+class Share {
+  running = 0;
+  readonly waiting = new Set<Waiting>();
+  readonly #now: () => number;
+  #used = 0;
+  #at: number;
+
+  constructor(now: () => number) {
+    this.#now = now;
+    this.#at = now();
+  }
+
+  begin(): void {
+    this.lately();
+    this.running += 1;
+  }
+
+  end(): void {
+    this.lately();
+    this.running -= 1;
+  }
+
+  /** The milliseconds that its turns have taken lately. */
+  lately(): number {
+    const now = this.#now();
+    const passed = now - this.#at;
+    this.#used = this.#used * 0.5 ** (passed / HALF_FORGOTTEN) + this.running * passed;
+    this.#at = now;
+    return this.#used;
+  }
+
+  get isIdle(): boolean {
+    return this.running === 0 && this.waiting.size === 0;
+  }
 }
 
 /**
- * Shares something scarce fairly between those who ask, mostly projects. The next turn goes to the one with the fewest
- * turns, and of several such to the one that waits longest. Work that has its turn must not wait for another turn.
+ * Shares something scarce fairly between those who ask, mostly projects. The next turn goes to the one with the fewest turns, of
+ * several such to the one that has used the least time lately, and of those to the one that waits longest. So whoever asks rarely
+ * does not wait for all that others have asked before. Work that has its turn must not wait for another turn.
  */
 export class Turns {
   readonly #atOnce: number;
+  readonly #kept: number;
   readonly #perAsker: number;
+  readonly #now: () => number;
   readonly #waitingPerAsker: number;
   readonly #patience: number;
   readonly #shares = new Map<Who, Share>();
   #running = 0;
   #arrived = 0;
 
-  constructor({ atOnce, perAsker, waitingPerAsker, patience }: TurnOptions) {
+  constructor({ atOnce, perAsker, waitingPerAsker, patience, kept = 0, now }: TurnOptions) {
     this.#atOnce = Math.max(1, atOnce);
+    // Whoever uses much gets on with one turn at least.
+    this.#kept = Math.min(kept, this.#atOnce - 1);
     this.#perAsker = perAsker ?? Math.max(1, Math.floor(this.#atOnce / 2));
     this.#waitingPerAsker = waitingPerAsker ?? WAITING_PER_ASKER;
     this.#patience = patience ?? PATIENCE;
+    this.#now = now ?? (() => performance.now());
   }
 
   /** How many works wait. */
@@ -96,9 +146,9 @@ export class Turns {
   }
 
   #join(who: Who, signal: AbortSignal | undefined): void | Promise<void> {
-    const share = this.#shares.get(who) ?? { running: 0, waiting: new Set() };
+    const share = this.#shares.get(who) ?? new Share(this.#now);
     this.#shares.set(who, share);
-    if (this.#running < this.#atOnce && share.running < this.#perAsker) {
+    if (this.#mayBegin(share)) {
       this.#begin(share);
       return;
     }
@@ -115,7 +165,7 @@ export class Turns {
       const waiting: Waiting = { number: this.#arrived, start: () => settle(resolve) };
       const gone = () => settle(() => reject(signal?.reason));
       const late = setTimeout(
-        () => settle(() => reject(new NoTurnError(share.running >= this.#perAsker))),
+        () => settle(() => reject(new NoTurnError(this.#hasEnough(share)))),
         this.#patience,
       );
       signal?.addEventListener('abort', gone);
@@ -123,36 +173,53 @@ export class Turns {
     });
   }
 
+  /** Whether an asker has as much as it may have while others may want something. */
+  #hasEnough(share: Share): boolean {
+    return share.running >= this.#perAsker || share.lately() >= LITTLE;
+  }
+
+  #mayBegin(share: Share): boolean {
+    if (share.running >= this.#perAsker) return false;
+    const room = this.#atOnce - this.#running;
+    return room > this.#kept || (room > 0 && share.lately() < LITTLE);
+  }
+
   #begin(share: Share): void {
-    share.running += 1;
+    share.begin();
     this.#running += 1;
   }
 
   #leave(who: Who): void {
     const share = this.#shares.get(who) as Share;
-    share.running -= 1;
+    share.end();
     this.#running -= 1;
     this.#startNext();
     this.#forget(who, share);
   }
 
   #startNext(): void {
-    let next: { share: Share; first: Waiting } | undefined;
+    let next: { share: Share; first: Waiting; rank: number[] } | undefined;
     for (const share of this.#shares.values()) {
       const [first] = share.waiting;
-      if (!first || share.running >= this.#perAsker) continue;
-      const fewer = next === undefined || share.running < next.share.running;
-      const longer = share.running === next?.share.running && first.number < next.first.number;
-      if (fewer || longer) next = { share, first };
+      if (!first || !this.#mayBegin(share)) continue;
+      const rank = [share.running, Math.floor(share.lately() / ALIKE), first.number];
+      if (next === undefined || isBefore(rank, next.rank)) next = { share, first, rank };
     }
     if (!next) return;
     this.#begin(next.share);
     next.first.start();
   }
 
+  /** Forgets an asker who wants nothing, unless it has used something. If too many are remembered, all such are forgotten. */
   #forget(who: Who, share: Share): void {
-    if (share.running === 0 && share.waiting.size === 0 && this.#shares.get(who) === share) {
-      this.#shares.delete(who);
-    }
+    if (share.isIdle && share.lately() < ALIKE) this.#shares.delete(who);
+    if (this.#shares.size <= MOST_REMEMBERED) return;
+    for (const [other, { isIdle }] of this.#shares) if (isIdle) this.#shares.delete(other);
   }
+}
+
+/** Compares numbers one after another. */
+function isBefore(one: readonly number[], other: readonly number[]): boolean {
+  const place = one.findIndex((number, index) => number !== other[index]);
+  return place >= 0 && (one[place] as number) < (other[place] as number);
 }

@@ -1,13 +1,19 @@
 import { type Failure, ThreadError, ThreadPool } from '../hog/threads/pool.ts';
 import { refuse } from '../refusals.ts';
-import { type CompiledFile, type CompiledQuery, QueryError, type QueryJob } from './rules/request.ts';
+import {
+  type CompiledFile,
+  type CompiledQuery,
+  type FileForm,
+  QueryError,
+  type QueryJob,
+} from './rules/request.ts';
 
 /** Compiles queries in threads of its own: users decide what that costs. */
 export interface QueryCompiler {
   /** Throws a QueryError, a Refusal if others take all the time, or the reason of the signal when it is aborted. */
   compile(job: Omit<QueryJob, 'form'>, signal?: AbortSignal): Promise<CompiledQuery>;
   /** The same for a query whose rows are written to a file. */
-  compileFile(job: Omit<QueryJob, 'form'>, signal?: AbortSignal): Promise<CompiledFile>;
+  compileFile(job: Omit<QueryJob, 'form'>, form: FileForm, signal?: AbortSignal): Promise<CompiledFile>;
   close(): Promise<void>;
 }
 
@@ -39,7 +45,7 @@ export function createQueryCompiler({
       });
   return {
     compile: async (job, signal) => (await run({ ...job, form: 'answer' }, signal)) as CompiledQuery,
-    compileFile: async (job, signal) => (await run({ ...job, form: 'file' }, signal)) as CompiledFile,
+    compileFile: async (job, form, signal) => (await run({ ...job, form }, signal)) as CompiledFile,
     close: () => pool.close(),
   };
 }

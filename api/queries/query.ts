@@ -9,6 +9,7 @@ import { MOST_SECONDS } from '../../queries/rules/request.ts';
 import { askerOf, clientSignal } from '../asker.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
+import { escapeFormulas, isTrue } from '../events/list-query.ts';
 import { answerTexts } from './answer.ts';
 import { backgroundRoutes, shownStatus } from './background.ts';
 import { distinctIdsOf } from './distinct-ids.ts';
@@ -62,7 +63,7 @@ export function queryRoutes(app: App, deps: ApiDependencies): void {
   const commands: ResultDependencies = {
     ...queryDependencies(deps),
     resultPool: deps.resultPool,
-    resultTurns: deps.resultTurns,
+    resultPlaces: deps.resultPlaces,
     resultLimits: {
       seconds: deps.config.SLUICE_QUERY_FILE_SECONDS,
       bytes: deps.config.SLUICE_QUERY_FILE_BYTES,
@@ -84,7 +85,7 @@ export function queryRoutes(app: App, deps: ApiDependencies): void {
           '`async` it is answered in the background, and may take ten minutes: the answer is 202, and the results are at ' +
           '`/query/{id}/` for an hour. With `format`, or by `Accept`, the answer is a file with all rows, which is sent while it is made.',
         params: z.object({ project_id: z.string() }),
-        querystring: z.object({ format: format.optional() }),
+        querystring: z.object({ format: format.optional(), escape_formulas: escapeFormulas }),
         body: queryBody,
         response: { 200: answers, 202: queryStatus },
       },
@@ -99,7 +100,9 @@ export function queryRoutes(app: App, deps: ApiDependencies): void {
         return files.send(request, reply, format, (outlet) => {
           const signal = AbortSignal.any([clientSignal(reply), outlet.signal]);
           const write = (bytes: Buffer) => outlet.write(bytes);
-          return writeResult(commands, { projectId, signal }, query, { format, write });
+          const isSheet = format === 'csv' && isTrue(request.query.escape_formulas);
+          const form = isSheet ? 'sheet' : 'file';
+          return writeResult(commands, { projectId, signal }, query, { format, form, write });
         });
       }
       if (isLater) {

@@ -23,7 +23,7 @@ export interface RolePlan {
 export interface MissingStatements {
   /** Without them, the second wall is not up. */
   wall: string[];
-  /** They take functions from the reader that only a superuser can take from it. */
+  /** What only a superuser can take from the reader: functions, and the room for temporary files. */
   closing: string[];
 }
 
@@ -53,7 +53,7 @@ export async function missingStatements(client: Queryable, plan: RolePlan): Prom
       ...(await allowReader(client, plan, roles)),
       ...(await showReader(client, plan)),
     ],
-    closing: await closeFunctions(client, plan, roles),
+    closing: [...(await closeFunctions(client, plan, roles)), ...(await limitFiles(client, plan, roles))],
   };
 }
 
@@ -327,4 +327,19 @@ begin
   end loop;
 end $close$`,
   ];
+}
+
+/** The temporary files of a session of the reader. A sort of the largest result of a query has room. */
+const TEMP_FILE_LIMIT = '10GB';
+
+/** Bounds what one query writes to the disk. Without a bound, a cross join that is sorted fills it. */
+async function limitFiles(
+  client: Queryable,
+  { reader }: RolePlan,
+  roles: ReadonlyMap<string, Role>,
+): Promise<string[]> {
+  const { rows } = await client.query("select current_setting('temp_file_limit') = '-1' as unlimited");
+  const isBounded = roles.get(reader)?.rolconfig?.some((one) => one.startsWith('temp_file_limit='));
+  if (isBounded || !rows[0].unlimited) return [];
+  return [`alter role ${id(reader)} set temp_file_limit = ${text(TEMP_FILE_LIMIT)}`];
 }

@@ -25,6 +25,8 @@ const RENEW_EVERY = 3_000;
 const AGAIN_AFTER = 5_000;
 /** A query whose process or whose Postgres has ended this often is not tried again. It may be the reason. */
 const MOST_ATTEMPTS = 2;
+/** Of so many projects it is known in which order they had their turns. */
+const MOST_REMEMBERED = 1_000;
 /** So many results of a project are kept, and so many bytes of them. */
 const KEPT = { most: 100, mostBytes: 64 * 1024 * 1024 };
 
@@ -94,6 +96,8 @@ export function createBackgroundQueries({
 }: BackgroundOptions): BackgroundQueries {
   const running = new Map<string, { abort: AbortController; done: Promise<void> }>();
   const quiet = new Quiet();
+  /** The projects that had a turn at this process, the one whose last turn is oldest first. */
+  const latest = new Set<number>();
   let timer: NodeJS.Timeout | undefined;
   let looking: Promise<void> | undefined;
   let isAskedAgain = false;
@@ -102,8 +106,9 @@ export function createBackgroundQueries({
 
   async function look(): Promise<void> {
     while (running.size < atOnce && !isClosed) {
-      const claimed = await claimBackground(pool, uuidv7());
+      const claimed = await claimBackground(pool, uuidv7(), [...latest]);
       if (!claimed) return;
+      remember(claimed.projectId);
       const abort = new AbortController();
       if (isClosed) abort.abort(new EndedError('closing'));
       const name = nameOf(claimed.projectId, claimed.id);
@@ -112,6 +117,15 @@ export function createBackgroundQueries({
         wake();
       });
       running.set(name, { abort, done });
+    }
+  }
+
+  function remember(projectId: number): void {
+    latest.delete(projectId);
+    latest.add(projectId);
+    for (const oldest of latest) {
+      if (latest.size <= MOST_REMEMBERED) return;
+      latest.delete(oldest);
     }
   }
 

@@ -6,7 +6,14 @@ import type { ActionStep } from '../../properties/index.ts';
 import { refuse } from '../../refusals.ts';
 import type { QueryCompiler } from '../compiler.ts';
 import { explainRows, type QueryTime, readRows } from '../reads/rows.ts';
-import type { CompiledFile, CompiledQuery, OutputColumn, QueryJob, QueryRequest } from '../rules/request.ts';
+import type {
+  CompiledFile,
+  CompiledQuery,
+  FileForm,
+  OutputColumn,
+  QueryJob,
+  QueryRequest,
+} from '../rules/request.ts';
 import { refusing } from './refusing.ts';
 
 export interface QueryDependencies {
@@ -76,9 +83,10 @@ export const compileFile = async (
   deps: QueryDependencies,
   asker: Asker,
   request: QueryJob['request'],
+  form: FileForm,
 ): Promise<CompiledFile> => {
   const job = await jobOf(deps, asker, request);
-  return deps.compiling.take(asker, () => deps.queryCompiler.compileFile(job, asker.signal));
+  return deps.compiling.take(asker, () => deps.queryCompiler.compileFile(job, form, asker.signal));
 };
 
 /** What a query of a project is compiled from. */

@@ -1,9 +1,10 @@
 import type { Pool } from '../../db/pool.ts';
-import { type Asker, NoTurnError, type Turns } from '../../db/turns.ts';
+import { type Asker, NoTurnError } from '../../db/turns.ts';
 import { refuse } from '../../refusals.ts';
 import { encodeResult } from '../reads/encode-result.ts';
 import { faultOf, type QueryTime, tooSlow } from '../reads/rows.ts';
-import { QueryError, type QueryRequest } from '../rules/request.ts';
+import type { ResultPlaces } from '../result-places.ts';
+import { type FileForm, QueryError, type QueryRequest } from '../rules/request.ts';
 import type { ResultFormat, ResultLimits } from '../rules/result-file.ts';
 import { compileFile, type QueryDependencies } from './ask.ts';
 import { refusing } from './refusing.ts';
@@ -11,13 +12,14 @@ import { refusing } from './refusing.ts';
 export interface ResultDependencies extends QueryDependencies {
   /** Connections for results as files. A reader sees the rows of one project at a time. */
   resultPool: Pool;
-  /** The turns of projects at these connections. */
-  resultTurns: Turns;
+  /** The places of projects at these connections. */
+  resultPlaces: ResultPlaces;
   resultLimits: ResultLimits;
 }
 
 export interface WriteResultOptions {
   format: ResultFormat;
+  form: FileForm;
   /** Takes the bytes in order, and says when it can take more. Their memory is used again then. */
   write(bytes: Buffer): Promise<void>;
 }
@@ -35,28 +37,31 @@ export const writeResult = (
   deps: ResultDependencies,
   asker: Asker,
   request: QueryRequest,
-  { format, write }: WriteResultOptions,
+  { format, form, write }: WriteResultOptions,
 ): Promise<void> =>
   refusing(async () => {
-    const compiled = await compileFile(deps, asker, request);
+    const compiled = await compileFile(deps, asker, request, form);
     const { seconds, bytes: most } = deps.resultLimits;
     const time: QueryTime = { seconds, advice: ADVICE };
-    const work = () =>
-      within(time, asker, (signal) => {
+    const work = (leaving: AbortSignal, took: (bytes: number) => void) =>
+      within(time, [leaving, ...(asker.signal ? [asker.signal] : [])], (signal) => {
         let written = 0;
         return encodeResult(deps.resultPool, { ...asker, signal }, compiled, {
           format,
           timeoutMs: seconds * 1000,
-          write: (bytes) => {
-            written += bytes.length;
+          write: async (bytes) => {
+            // Its memory may be used again when it is written.
+            const { length } = bytes;
+            written += length;
             if (written > most) throw tooLarge(most);
-            return write(bytes);
+            await write(bytes);
+            took(length);
           },
         }).catch((error: unknown) => {
           throw faultOf(error, time);
         });
       });
-    return deps.resultTurns.take(asker, work).catch((error: unknown) => {
+    return deps.resultPlaces.take(asker, work).catch((error: unknown) => {
       throw error instanceof NoTurnError ? crowded(error) : error;
     });
   });
@@ -64,13 +69,13 @@ export const writeResult = (
 /** Does work that ends after some time, also while it waits for somebody. */
 async function within(
   time: QueryTime,
-  { signal }: Asker,
+  signals: readonly AbortSignal[],
   work: (signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(tooSlow(time)), time.seconds * 1000);
   try {
-    await work(signal ? AbortSignal.any([signal, late.signal]) : late.signal);
+    await work(AbortSignal.any([...signals, late.signal]));
   } finally {
     clearTimeout(timer);
   }

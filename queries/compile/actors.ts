@@ -6,7 +6,7 @@ import { NAMING_PROPERTIES } from '../../properties/person-name.ts';
 import { type ActorsQuery, QueryError, type QueryJob } from '../rules/request.ts';
 import type { Selected } from './columns.ts';
 import { givenConditions } from './conditions.ts';
-import { personName } from './events.ts';
+import { mostOf, personName } from './events.ts';
 import { compileListing, type SpecialColumn } from './listed.ts';
 
 const { field, call, compare, constant } = build;
@@ -54,7 +54,7 @@ export async function compileActors(parser: Parser, job: QueryJob, request: Acto
     where: [...(await givenConditions(request, { parser, job, scope })), ...searched(request.search)],
     tests: [],
     orderBy: request.orderBy,
-    defaultOrder: () => [{ expr: field('created_at'), order: 'DESC' }],
+    defaultOrder: (columns) => [{ expr: mostOf(columns) ?? field('created_at'), order: 'DESC' }],
     unique: 'id',
     isPaged: false,
     limit: request.limit,

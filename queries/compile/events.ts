@@ -176,12 +176,20 @@ function actionCondition(
   });
 }
 
+const writtenIn = (columns: readonly Column[]): Expr[] =>
+  columns.flatMap(({ written }) => (written ? [bare(written.expr)] : []));
+
+/** What is counted, or else the first aggregate. */
+export function mostOf(columns: readonly Column[]): Expr | undefined {
+  const counted = writtenIn(columns).filter(hasAggregate);
+  const count = counted.find((one) => one.kind === 'call' && one.name === 'count' && one.args.length === 0);
+  return count ?? counted[0];
+}
+
 /** Most first where events are counted, otherwise newest first. */
 function defaultOrder(columns: readonly Column[]): { expr: Expr; order: 'ASC' | 'DESC' }[] {
-  const exprs = columns.flatMap(({ written }) => (written ? [bare(written.expr)] : []));
-  const counted = exprs.filter(hasAggregate);
-  const count = counted.find((one) => one.kind === 'call' && one.name === 'count' && one.args.length === 0);
-  const most = count ?? counted[0];
+  const exprs = writtenIn(columns);
+  const most = mostOf(columns);
   if (most) return [{ expr: most, order: 'DESC' }];
   const isTimed = columns.some(({ name }) => ['*', 'timestamp'].includes(name));
   if (isTimed) {

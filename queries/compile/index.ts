@@ -12,7 +12,8 @@ export async function compileQuery(parser: Parser, job: QueryJob): Promise<Compi
   const { request } = job;
   if (request.kind === 'EventSource') return compileEventSource(parser, job, request);
   const selected = await compileSelect(parser, job, request);
-  if (job.form === 'file') return of('query', () => asFile(selected));
+  const { form } = job;
+  if (form !== 'answer') return of('query', () => asFile(selected, form));
   const { statement, ...shown } = selected;
   return { ...asJson(statement), ...shown };
 }

@@ -106,10 +106,15 @@ export async function deleteBackground(queryable: Queryable, key: Key): Promise<
 }
 
 /**
- * Claims the query that is next: of the projects for which nobody works at the moment, the one that was asked first. Undefined:
- * there is none.
+ * Claims the query that is next: of the projects for which nobody works at the moment, the one that was asked first. Projects that
+ * had a turn lately come behind the others, in the order of their turns (`latest`). Otherwise, all that one has asked before would
+ * come first. Undefined: there is none.
  */
-export async function claimBackground(pool: Pool, claim: string): Promise<Claimed | undefined> {
+export async function claimBackground(
+  pool: Pool,
+  claim: string,
+  latest: readonly number[] = [],
+): Promise<Claimed | undefined> {
   const { rowCount } = await pool.query(
     "select from background_queries where state in ('waiting', 'running') limit 1",
   );
@@ -123,9 +128,9 @@ export async function claimBackground(pool: Pool, claim: string): Promise<Claime
          select project_id, id from background_queries
          where state in ('waiting', 'running') and due_at <= now() and expires_at > now()
            and project_id not in (select project_id from background_queries where ${IS_CLAIMED})
-         order by created_at, project_id, id limit 1)
+         order by coalesce(array_position($3::int[], project_id), 0), created_at, project_id, id limit 1)
        returning project_id, id, request, attempts`,
-      [claim, CLAIM_MS],
+      [claim, CLAIM_MS, latest],
     );
     const [row] = rows;
     if (!row) return undefined;

@@ -88,7 +88,9 @@ export type QueryRequest = HogQLQuery | EventsQuery | ActorsQuery;
  * What a query is compiled for: an answer in JSON, which has a page of rows and is held in memory, or a file, which has all rows
  * and is written row by row.
  */
-export type QueryForm = 'answer' | 'file';
+export type QueryForm = 'answer' | FileForm;
+/** A sheet is a file whose texts no spreadsheet takes for formulas. */
+export type FileForm = 'file' | 'sheet';
 
 /** What a query is compiled from. */
 export interface QueryJob {

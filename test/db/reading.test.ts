@@ -25,7 +25,7 @@ test.each([
   ['no more turns than half of the cores', { turns: 20, cores: 4 }, 2],
   ['one turn, whatever there is', { turns: 1, cores: 1 }, 1],
 ])('a project has %s', (_, { turns, cores }, expected) => {
-  expect(shares(turns, cores)).toEqual({ atOnce: turns, perAsker: expected });
+  expect(shares(turns, cores)).toEqual({ atOnce: turns, kept: 1, perAsker: expected });
 });
 
 test('each project has its share of the connections at most, and projects follow each other', async () => {

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createBackgroundQueries } from '../../queries/background/runner.ts';
@@ -227,6 +228,23 @@ describe('the queries in the background', () => {
     if (!one || !two) throw new Error('nothing was claimed');
     await releaseClaim(api.pool, one, { afterMs: 0, isCounted: false });
     expect((await claim())?.id).toBe('first');
+  });
+
+  test('of a project that has asked for many before let those of others come first', async () => {
+    for (let n = 0; n < 5; n += 1) await write(`hers-${n}`, anna, n - 100);
+    await write('his', otto, -10);
+    const answered: string[] = [];
+    const queries = createBackgroundQueries({
+      ...{ pool: api.pool, logger, atOnce: 1 },
+      answer: async (project) => {
+        answered.push(project === anna.projectId ? 'hers' : 'his');
+        return Readable.from(['{}']);
+      },
+    });
+    queries.wake();
+    await eventually(async () => answered.length === 6);
+    await queries.close();
+    expect(answered.slice(0, 3)).toEqual(['hers', 'his', 'hers']);
   });
 
   test('whose process has died are answered by another one, but not again and again', async () => {

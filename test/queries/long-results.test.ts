@@ -1,11 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { ApiDependencies, App } from '../../api/dependencies.ts';
-import { Turns } from '../../db/turns.ts';
+import { ResultPlaces } from '../../queries/result-places.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { apiForFile, type Tenant, tenantsForFile } from '../support/api.ts';
 import { eventually, PATIENCE } from '../support/eventually.ts';
 import {
+  askForFile,
   bodyOf,
   ENDLESS,
   fileOf,
@@ -96,8 +97,8 @@ describe('a long result', () => {
   });
 
   test('ends its query when the client takes a byte now and then, and then its place is free', async () => {
-    const resultTurns = new Turns({ atOnce: 2, perAsker: 1, patience: PATIENCE });
-    await withApi({ takeMilliseconds: 500, resultTurns }, async (app) => {
+    const resultPlaces = new ResultPlaces({ atOnce: 2, perAsker: 1, patience: PATIENCE });
+    await withApi({ takeMilliseconds: 500, resultPlaces }, async (app) => {
       const there = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
       const client = raw(there, anna, select(many(ENDLESS, LONG)), 'csv');
       await client.first;
@@ -142,6 +143,26 @@ describe('a long result', () => {
     ]);
   });
 
+  test('gives its place up when its client is slow and another project waits, and not otherwise', async () => {
+    const places = { atOnce: 1, perAsker: 1, window: 200 };
+    const tried = async (resultPlaces: ResultPlaces) => {
+      let end: unknown[] = [];
+      await withApi({ takeMilliseconds: PATIENCE, resultPlaces }, async (app) => {
+        const there = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
+        const client = raw(there, anna, select(many(ENDLESS, LONG)), 'csv');
+        await client.first;
+        client.socket.pause();
+        const next = await askForFile(there, otto, select('select 1 as one'), 'csv');
+        end = [next.status, await running(api)];
+        client.socket.destroy();
+        await next.arrayBuffer();
+      });
+      return end;
+    };
+    expect(await tried(new ResultPlaces({ ...places, leastBytes: 0, patience: 1_000 }))).toEqual([503, 1]);
+    expect(await tried(new ResultPlaces({ ...places, patience: PATIENCE }))).toEqual([200, 0]);
+  });
+
   test('ends with the server', async () => {
     let client: Raw | undefined;
     await withApi({}, async (app) => {
@@ -154,8 +175,8 @@ describe('a long result', () => {
   });
 
   test('takes the place of its project, and of no other', async () => {
-    const resultTurns = new Turns({ atOnce: 2, perAsker: 1, patience: 500 });
-    await withApi({ resultTurns }, async (app) => {
+    const resultPlaces = new ResultPlaces({ atOnce: 2, perAsker: 1, patience: 500 });
+    await withApi({ resultPlaces }, async (app) => {
       const there = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
       const client = raw(there, anna, select(many(ENDLESS, LONG)), 'csv');
       await client.first;

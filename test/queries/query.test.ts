@@ -396,6 +396,13 @@ describe('a list of events', () => {
 });
 
 describe('a list of persons', () => {
+  test('in groups has the largest first', async () => {
+    const { results } = await ask({ kind: 'ActorsQuery', select: ['is_identified', 'count()'] });
+    const counts = results.map((row) => Number(row[1]));
+    expect(counts.length).toBeGreaterThan(0);
+    expect(counts).toEqual(counts.toSorted((one: number, other: number) => other - one));
+  });
+
   test('has the persons, newest first', async () => {
     const { columns, results, hasMore } = await ask({ kind: 'ActorsQuery' });
     expect(columns).toEqual(['person', 'id', 'created_at', 'person.$delete']);

@@ -113,6 +113,22 @@ describe('the whole result of a query', () => {
         'look,,,2026-03-10T12:00:01.500000Z,false,4\r\n',
     );
   });
+  test('is CSV without formulas, if it is asked for', async () => {
+    const query = select(
+      "select arrayJoin(['=1+1', '+a', '-2', '-2.5e3', '-x', '@a', '\\tx', 'a=1', '', '+']) as `=name`, '=n' = '=n' as b",
+    );
+    const cells = async (more: string) => {
+      const to = new URL(`/api/projects/${anna.projectId}/query/?format=csv${more}`, url);
+      const headers = { authorization: `Bearer ${anna.key}`, 'content-type': 'application/json' };
+      const answer = await fetch(to, { method: 'POST', headers, body: JSON.stringify({ query }) });
+      return (await answer.text()).replaceAll(',true', '').trimEnd().split('\r\n');
+    };
+    const plain = ['=name,b', '=1+1', '+a', '-2', '-2.5e3', '-x', '@a', '\tx', 'a=1', '""', '+'];
+    expect(await cells('')).toEqual(plain);
+    expect(await cells('&escape_formulas=true')).toEqual(
+      plain.map((text) => (['-2', '-2.5e3', 'a=1', '""'].includes(text) ? text : `'${text}`)),
+    );
+  });
   test('is JSON lines', async () => {
     const lines = (await ofAnna(SELECT, 'jsonl')).toString().trimEnd().split('\n');
     expect(lines.map((line) => JSON.parse(line))).toEqual([

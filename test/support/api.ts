@@ -26,6 +26,7 @@ import { createCompiler, type ModelCompiler } from '../../models/index.ts';
 import { PRODUCTS } from '../../products.ts';
 import { type BackgroundQueries, createBackgroundQueries } from '../../queries/background/runner.ts';
 import { createQueryCompiler, type QueryCompiler } from '../../queries/compiler.ts';
+import { ResultPlaces } from '../../queries/result-places.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { type Keyring, parseKeyring } from '../../secrets/envelope.ts';
 import { createLogger } from '../../telemetry/logger.ts';
@@ -250,7 +251,7 @@ export function apiForFile(
       lanePool: api.pool,
       reader: api.reader,
       resultPool: api.reader,
-      resultTurns: new Turns({ atOnce: 2, perAsker: 1 }),
+      resultPlaces: new ResultPlaces({ atOnce: 2, perAsker: 1 }),
       listener: api.listener,
       ingest: api.ingest,
       definitions: api.definitions,

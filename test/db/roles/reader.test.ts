@@ -326,3 +326,12 @@ test('every view shows what the user who asks may see', async () => {
   );
   expect(rows).toEqual([{ relname: 'sessions', reloptions: ['security_invoker=true'] }]);
 });
+
+test('a query cannot fill the disk with temporary files', async () => {
+  expect(await rowsOf(database.reader, undefined, 'show temp_file_limit')).toEqual([
+    { temp_file_limit: '10GB' },
+  ]);
+  await expect(rowsOf(database.reader, undefined, "set local temp_file_limit = '-1'")).rejects.toMatchObject({
+    code: '42501',
+  });
+});

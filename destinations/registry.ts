@@ -1,5 +1,6 @@
 import type { Column } from '../formats/columns.ts';
-import { describeField, type FieldDescription } from './config.ts';
+import type { ColumnSet } from '../models/index.ts';
+import { describeField, type FieldDescription, type RawConfig } from './config.ts';
 import type { Destination, ModelName } from './destination.ts';
 import { DestinationConfigError } from './errors.ts';
 import { file } from './file/file.ts';
@@ -7,6 +8,7 @@ import { http } from './http/http.ts';
 import { noOp } from './no-op/no-op.ts';
 import { postgres } from './postgres/postgres.ts';
 import { s3 } from './s3/s3.ts';
+import type { WriteTarget } from './write-target.ts';
 
 /** A destination with a configuration of any type. Only `bind` joins the two, after it has checked the configuration. */
 type AnyDestination = Destination<unknown>;
@@ -26,6 +28,24 @@ export function requireDestination(type: string): AnyDestination {
   return found;
 }
 
+/** The default columns that a type takes. Of a type that no longer exists, those of files: they show the most. */
+export const columnsOfType = (type: string): ColumnSet => findDestination(type)?.columns ?? 'files';
+
+/** Whether a backfill into this type may have no end. */
+export const takesOpenEnd = (type: string): boolean => findDestination(type)?.takesOpenEnd ?? false;
+
+/**
+ * Where a configuration writes files, see `FilesDestination`. Null for destinations that store rows: their keys keep
+ * exports from overwriting each other.
+ */
+export function placeOfFiles(
+  { type, config }: { type: string; config: RawConfig },
+  folder: string | null,
+): Pick<WriteTarget, 'store' | 'prefix'> | null {
+  const destination = findDestination(type);
+  return destination?.kind === 'files' ? destination.writesTo(config, folder) : null;
+}
+
 /** Refuses a model that the destination does not take. */
 export function requireModel(type: string, model: ModelName): void {
   const { models } = requireDestination(type);
@@ -42,6 +62,12 @@ export function requireColumns(type: string, model: ModelName, columns: readonly
   const fault = requireDestination(type).columnFault?.(columns, model);
   if (fault !== undefined) throw new DestinationConfigError(fault, 'hogql_query');
 }
+
+/** Every destination, by the first of its names. */
+export const describedDestinations = (): readonly Pick<
+  AnyDestination,
+  'types' | 'kind' | 'models' | 'docs'
+>[] => DESTINATIONS;
 
 interface DescribedKey extends FieldDescription {
   key: string;

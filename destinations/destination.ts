@@ -110,6 +110,11 @@ interface Common<Config> {
   types: readonly [string, ...string[]];
   /** The keys of the configuration. The schema validates, types and documents them, and marks secrets. */
   fields: z.ZodType<Config> & z.ZodObject<Record<string, z.ZodType>>;
+  /**
+   * Replaces a key that stands for several ones by them, before the configuration is checked and stored. Throws a
+   * DestinationConfigError.
+   */
+  expand?(config: RawConfig): RawConfig;
   /** The models that it takes. All models if absent. */
   models?: readonly ModelName[];
   /** Tells why it cannot write rows with these columns, undefined if it can. It takes any columns if absent. */

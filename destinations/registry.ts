@@ -1,5 +1,6 @@
 import type { Column } from '../formats/columns.ts';
 import type { ColumnSet } from '../models/index.ts';
+import { azureBlob } from './azure-blob/azure-blob.ts';
 import { describeField, type FieldDescription, type RawConfig } from './config.ts';
 import type { Destination, ModelName } from './destination.ts';
 import { DestinationConfigError } from './errors.ts';
@@ -14,7 +15,7 @@ import type { WriteTarget } from './write-target.ts';
 type AnyDestination = Destination<unknown>;
 
 /** Every destination. Their `types` are all the names that the API knows. */
-const DESTINATIONS = [s3, postgres, http, file, noOp] as unknown as readonly AnyDestination[];
+const DESTINATIONS = [s3, azureBlob, postgres, http, file, noOp] as unknown as readonly AnyDestination[];
 
 export const DESTINATION_TYPES: readonly string[] = DESTINATIONS.flatMap((destination) => destination.types);
 

@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { DeleteObjectCommand, HeadBucketCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import type { FilesDestination, Surroundings } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
 import { fileOptions, ONCE_BY_MANIFEST } from '../file-options.ts';
+import { probeKey } from '../object-keys.ts';
 import { encryptionOf, type S3Config, s3Address, s3Fields, s3Place } from './config.ts';
 import { connectS3, type S3Connection } from './connection.ts';
 import { s3Store } from './store.ts';
@@ -98,11 +98,4 @@ async function connected<T>(
   } finally {
     connection.destroy();
   }
-}
-
-/** A key in a folder that contains every key of the export: the prefix up to its first variable. */
-function probeKey(prefix: string): string {
-  const fixed = prefix.split('{')[0] as string;
-  const folder = fixed.slice(0, fixed.lastIndexOf('/') + 1).replace(/^\/+/, '');
-  return `${folder}.sluice-test-${randomUUID()}`;
 }

@@ -1,4 +1,4 @@
-import { checkConfig, secretValues } from './config.ts';
+import { readConfig, secretValues } from './config.ts';
 import type {
   Delivered,
   Delivery,
@@ -62,7 +62,7 @@ export function bindDestination(
 ): BoundFiles | BoundRows {
   const destination = requireDestination(settings.type);
   const secrets = secretValues(destination.fields, settings.config);
-  const config = parsed(settings, destination.fields);
+  const config = parsed(settings, destination);
   const clean: Clean = (error) => {
     if (!(error instanceof DestinationError)) throw error;
     const { code, message, retryAfterMilliseconds } = error;
@@ -74,9 +74,12 @@ export function bindDestination(
     : { ...bound, ...boundRows(destination, config, surroundings, clean) };
 }
 
-function parsed(settings: DestinationSettings, fields: FilesDestination<unknown>['fields']): unknown {
+function parsed(
+  settings: DestinationSettings,
+  destination: Pick<FilesDestination<unknown>, 'fields' | 'expand'>,
+): unknown {
   try {
-    return fields.parse(checkConfig(fields, settings.config));
+    return destination.fields.parse(readConfig(destination, settings.config));
   } catch (error) {
     // Another version stored it, or somebody changed it by hand. Only the operator can mend it.
     if (error instanceof DestinationConfigError)

@@ -115,6 +115,21 @@ export function checkConfig(fields: Fields, given: unknown): RawConfig {
   return checked;
 }
 
+/** What a destination says of its configuration. */
+interface Configured {
+  fields: Fields;
+  expand?(config: RawConfig): RawConfig;
+}
+
+/** The configuration with its keys as they are stored, not yet checked. */
+export function expandConfig({ expand }: Configured, given: RawConfig): RawConfig {
+  return expand && isObject(given) ? expand(given) : given;
+}
+
+/** Checks a configuration that somebody sent, and returns what is stored. */
+export const readConfig = (destination: Configured, given: RawConfig): RawConfig =>
+  checkConfig(destination.fields, expandConfig(destination, given));
+
 const isObject = (value: unknown): value is RawConfig => nameOf(value) === 'dict';
 
 /**

@@ -3,11 +3,13 @@ import type { Egress } from '../egress/egress.ts';
 import type { Column } from '../formats/columns.ts';
 import type { FileSink } from '../formats/output-files.ts';
 import type { OpenInterval } from '../intervals/index.ts';
+import type { ColumnSet } from '../models/index.ts';
 import type { RawConfig } from './config.ts';
 import type { FileOptions } from './file-options.ts';
 import type { Limits } from './limits.ts';
 import type { PlaceKeys } from './object-keys.ts';
 import type { Patience } from './retry.ts';
+import type { WriteTarget } from './write-target.ts';
 
 export type ModelName = 'events' | 'persons' | 'sessions';
 
@@ -108,10 +110,19 @@ interface Common<Config> {
   types: readonly [string, ...string[]];
   /** The keys of the configuration. The schema validates, types and documents them, and marks secrets. */
   fields: z.ZodType<Config> & z.ZodObject<Record<string, z.ZodType>>;
+  /**
+   * Replaces a key that stands for several ones by them, before the configuration is checked and stored. Throws a
+   * DestinationConfigError.
+   */
+  expand?(config: RawConfig): RawConfig;
   /** The models that it takes. All models if absent. */
   models?: readonly ModelName[];
   /** Tells why it cannot write rows with these columns, undefined if it can. It takes any columns if absent. */
   columnFault?(columns: readonly Column[], model: ModelName): string | undefined;
+  /** Which of the default columns of a model it takes. */
+  columns: ColumnSet;
+  /** Whether a backfill may have no end: it exports everything up to now. */
+  takesOpenEnd: boolean;
   /**
    * What decides where the secrets travel and what protects them on the way, by key of the configuration. It gets the
    * configuration with its defaults. Two configurations with equal values have the same address. Whoever changes it must
@@ -119,6 +130,13 @@ interface Common<Config> {
    */
   address(config: RawConfig): Record<string, unknown>;
   steps: readonly TestStep<Config>[];
+  /** What docs/exports-destinations.md says of it. `npm run docs` writes it there. */
+  docs: {
+    /** Why a repeated run leaves one copy. */
+    once: string;
+    /** Its address, in one line or several. Empty if it has no secrets. */
+    address: readonly string[];
+  };
 }
 
 /** A file that nobody can see until it is published. `abort` removes all of it, even after `close`. */
@@ -174,6 +192,11 @@ export interface StoreWork extends Pick<RunControl, 'onWait'> {
 export interface FilesDestination<Config> extends Common<Config> {
   kind: 'files';
   options(config: Config): FileOptions;
+  /**
+   * Where the files of a configuration go, from its keys without the secrets. Two exports must not share it. All
+   * spellings of one place give the same value. `folder` is the folder of the export below the export root.
+   */
+  writesTo(config: RawConfig, folder: string | null): Pick<WriteTarget, 'store' | 'prefix'>;
   store(config: Config, surroundings: Surroundings, work?: StoreWork): FileStore | Promise<FileStore>;
 }
 

@@ -12,6 +12,10 @@ export interface FileOptions {
 
 const MEBIBYTE = 1024 * 1024;
 
+/** Why a repeated run of a destination of files leaves one copy, for the documentation. */
+export const ONCE_BY_MANIFEST =
+  'object keys follow from the export and the interval; nothing is visible before the end; the manifest comes last';
+
 /** The configuration keys of every destination that stores files. */
 export const fileFields = {
   file_format: z.string().default('JSONLines').describe('Format of the files: JSONLines, Parquet or CSV.'),

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { type Compression, FILE_EXTENSIONS, type Format, fileExtension } from '../formats/formats.ts';
 import type { OpenInterval } from '../intervals/index.ts';
 
@@ -118,4 +119,11 @@ export function objectKeys(options: KeyOptions): ObjectKeys {
     stem,
     owns: ownedBy(stem),
   };
+}
+
+/** The key of an object that tests a connection, in a folder that contains every key of the export: the prefix up to its first variable. */
+export function probeKey(prefix: string): string {
+  const fixed = prefix.split('{')[0] as string;
+  const folder = fixed.slice(0, fixed.lastIndexOf('/') + 1).replace(/^\/+/, '');
+  return `${folder}.sluice-test-${randomUUID()}`;
 }

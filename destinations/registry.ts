@@ -1,5 +1,7 @@
 import type { Column } from '../formats/columns.ts';
-import { describeField, type FieldDescription } from './config.ts';
+import type { ColumnSet } from '../models/index.ts';
+import { azureBlob } from './azure-blob/azure-blob.ts';
+import { describeField, type FieldDescription, type RawConfig } from './config.ts';
 import type { Destination, ModelName } from './destination.ts';
 import { DestinationConfigError } from './errors.ts';
 import { file } from './file/file.ts';
@@ -7,12 +9,13 @@ import { http } from './http/http.ts';
 import { noOp } from './no-op/no-op.ts';
 import { postgres } from './postgres/postgres.ts';
 import { s3 } from './s3/s3.ts';
+import type { WriteTarget } from './write-target.ts';
 
 /** A destination with a configuration of any type. Only `bind` joins the two, after it has checked the configuration. */
 type AnyDestination = Destination<unknown>;
 
 /** Every destination. Their `types` are all the names that the API knows. */
-const DESTINATIONS = [s3, postgres, http, file, noOp] as unknown as readonly AnyDestination[];
+const DESTINATIONS = [s3, azureBlob, postgres, http, file, noOp] as unknown as readonly AnyDestination[];
 
 export const DESTINATION_TYPES: readonly string[] = DESTINATIONS.flatMap((destination) => destination.types);
 
@@ -24,6 +27,24 @@ export function requireDestination(type: string): AnyDestination {
   const found = findDestination(type);
   if (!found) throw new DestinationConfigError(`"${type}" is not a valid choice.`, 'type');
   return found;
+}
+
+/** The default columns that a type takes. Of a type that no longer exists, those of files: they show the most. */
+export const columnsOfType = (type: string): ColumnSet => findDestination(type)?.columns ?? 'files';
+
+/** Whether a backfill into this type may have no end. */
+export const takesOpenEnd = (type: string): boolean => findDestination(type)?.takesOpenEnd ?? false;
+
+/**
+ * Where a configuration writes files, see `FilesDestination`. Null for destinations that store rows: their keys keep
+ * exports from overwriting each other.
+ */
+export function placeOfFiles(
+  { type, config }: { type: string; config: RawConfig },
+  folder: string | null,
+): Pick<WriteTarget, 'store' | 'prefix'> | null {
+  const destination = findDestination(type);
+  return destination?.kind === 'files' ? destination.writesTo(config, folder) : null;
 }
 
 /** Refuses a model that the destination does not take. */
@@ -42,6 +63,12 @@ export function requireColumns(type: string, model: ModelName, columns: readonly
   const fault = requireDestination(type).columnFault?.(columns, model);
   if (fault !== undefined) throw new DestinationConfigError(fault, 'hogql_query');
 }
+
+/** Every destination, by the first of its names. */
+export const describedDestinations = (): readonly Pick<
+  AnyDestination,
+  'types' | 'kind' | 'models' | 'docs'
+>[] => DESTINATIONS;
 
 interface DescribedKey extends FieldDescription {
   key: string;

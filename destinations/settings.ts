@@ -1,7 +1,7 @@
 import { NoAnswerError, within } from '../egress/no-answer.ts';
 import { withoutSecretKeys } from '../values/marked-secrets.ts';
 import { addressOf, requireSecrets } from './address.ts';
-import { checkConfig, mergeConfig, type RawConfig, secretValues } from './config.ts';
+import { expandConfig, mergeConfig, type RawConfig, readConfig, secretValues } from './config.ts';
 import type { StepResult, Surroundings } from './destination.ts';
 import { DestinationConfigError, DestinationError, withoutSecrets } from './errors.ts';
 import { findDestination, requireDestination } from './registry.ts';
@@ -15,7 +15,7 @@ export interface DestinationSettings {
 
 /** Checks a destination that somebody sent and returns what is stored. Throws a DestinationConfigError. */
 export function checkSettings({ type, config }: DestinationSettings): DestinationSettings {
-  return { type, config: checkConfig(requireDestination(type).fields, config) };
+  return { type, config: readConfig(requireDestination(type), config) };
 }
 
 /**
@@ -35,8 +35,9 @@ export function mergeSettings(stored: DestinationSettings, sent: DestinationSett
       'type',
     );
   }
-  const changed = mergeConfig(stored.config, sent.config);
-  requireSecrets(destination, stored.config, { sent: sent.config, changed });
+  const change = expandConfig(destination, sent.config);
+  const changed = mergeConfig(stored.config, change);
+  requireSecrets(destination, stored.config, { sent: change, changed });
   return { type: sent.type, config: changed };
 }
 
@@ -92,14 +93,16 @@ export async function runTestStep(
       said === undefined ? null : withoutSecrets(said, secretValues(destination.fields, config));
     return { name, description, result: { status, message } };
   };
+  let expanded = config;
   let parsed: unknown;
   try {
-    parsed = destination.fields.parse(checkConfig(destination.fields, config));
+    expanded = readConfig(destination, config);
+    parsed = destination.fields.parse(expanded);
   } catch (error) {
     if (!(error instanceof DestinationConfigError)) throw error;
     return done('Failed', `The test step cannot run as it's not configured. ${error.message}`);
   }
-  await onBegin?.(name, addressOf(destination, config));
+  await onBegin?.(name, addressOf(destination, expanded));
   try {
     const outcome = await within(
       longest,

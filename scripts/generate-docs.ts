@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describeSettings } from '../config.ts';
-import { describeKeys } from '../destinations/registry.ts';
+import { describedDestinations, describeKeys } from '../destinations/registry.ts';
 import { TYPE_NAMES } from '../functions/rules/types.ts';
 import { TEMPLATES } from '../functions/templates/index.ts';
 import { columnsOf, MODELS } from '../models/index.ts';
@@ -28,6 +28,28 @@ export function destinationKeys(): string {
     return `| \`${key}\` | ${types.join(', ')} | ${kind.join(', ')} | ${one.default === '' ? '' : `\`${one.default}\``} | ${description} |`;
   });
   return ['| Key | Of | | Default | Meaning |', '|---|---|---|---|---|', ...rows].join('\n');
+}
+
+/** Returns the table of the destinations. Those of which the documentation says the same share a row. */
+export function destinationKinds(): string {
+  const all = describedDestinations().map(({ types: [first, ...aliases], kind, models, docs }) => {
+    const also = aliases.length > 0 ? ` (also ${aliases.map((one) => `\`${one}\``).join(', ')})` : '';
+    const receives = models ? `${kind}, ${models.join(' and ')} only` : kind;
+    return { name: `\`${first}\`${also}`, says: `${receives} | ${docs.once}` };
+  });
+  const rows = Map.groupBy(all, ({ says }) => says);
+  return [
+    ...['| Type | Receives | Why a repeated run leaves one copy |', '|---|---|---|'],
+    ...[...rows].map(([says, same]) => `| ${same.map(({ name }) => name).join(', ')} | ${says} |`),
+  ].join('\n');
+}
+
+/** Returns the table of what belongs to the address of each destination that has secrets. */
+export function destinationAddresses(): string {
+  const rows = describedDestinations().flatMap(({ types, docs }) =>
+    docs.address.map((line, index) => `| ${index === 0 ? types[0] : ''} | ${line} |`),
+  );
+  return ['| Destination | Address |', '|---|---|', ...rows].join('\n');
 }
 
 /** Returns the tables of the columns of each model, by kind of destination. */
@@ -87,7 +109,11 @@ function generated(name: string, parts: Readonly<Record<string, string>>): Gener
 export const documents = (): Generated[] => [
   generated('README.md', { settings: settingsTable() }),
   generated('docs/architecture.md', { places: placesTable() }),
-  generated('docs/exports-destinations.md', { keys: destinationKeys() }),
+  generated('docs/exports-destinations.md', {
+    kinds: destinationKinds(),
+    keys: destinationKeys(),
+    addresses: destinationAddresses(),
+  }),
   generated('docs/exports-models.md', { columns: modelColumns() }),
   generated('docs/templates.md', { templates: templateTables() }),
   generated('docs/hogql.md', {

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { DESTINATION_TYPES, takesOpenEnd } from '../../destinations/registry.ts';
 import { backfillExport } from '../../exports/commands/backfill.ts';
 import { cancelBackfill } from '../../exports/commands/cancel.ts';
 import { type BackfillRow, findBackfillOf, listBackfills } from '../../exports/rows/backfills.ts';
@@ -21,13 +22,16 @@ const bound = (description: string) =>
     .unknown()
     .optional()
     .meta({ anyOf: [{ type: 'string' }, { type: 'null' }], description });
+const OPEN_ENDED = DESTINATION_TYPES.filter(takesOpenEnd)
+  .map((type) => `\`${type}\``)
+  .join(' and ');
 const newBackfill = z
   .object({
     start_at: bound(
       'Where the range begins. Intervals of an hour and less take a time with a zone. Days and weeks take a date.',
     ),
     end_at: bound(
-      'Where the range ends, in the same form. Only for `HTTP` and `NoOp` it may be null, which means now.',
+      `Where the range ends, in the same form. Only for ${OPEN_ENDED} it may be null, which means now.`,
     ),
   })
   // Both are required. The command refuses a body without them, because clients know its messages.

@@ -12,6 +12,7 @@ export interface Place {
   start: Date;
   rows: number;
   s3: { endpoint: string; accessKeyId: string; secretAccessKey: string; bucket: string };
+  azure: { endpoint: string; account: string; key: string; container: string };
   /** The folder of the Python peers. Undefined if they could not be installed. */
   python: string | undefined;
 }
@@ -50,7 +51,7 @@ const TABLE_QUERY =
 const TABLE = 'bench_events';
 
 export function comparisons(place: Place, memorySizes: readonly number[]): Comparison[] {
-  const { url, folder, rows, s3, python } = place;
+  const { url, folder, rows, s3, azure, python } = place;
   const sluice = (
     name: string,
     settings: Job['settings'],
@@ -99,6 +100,15 @@ export function comparisons(place: Place, memorySizes: readonly number[]): Compa
     file_format: 'JSONLines',
     compression: 'zstd',
   };
+  const container: RawConfig = {
+    container_name: azure.container,
+    prefix: 'out',
+    account_name: azure.account,
+    account_key: azure.key,
+    endpoint_url: azure.endpoint,
+    file_format: 'JSONLines',
+    compression: 'zstd',
+  };
   const prepare = [
     createTableText(postgresFields.parse(table), EVENT_COLUMNS.postgres, 'events'),
     `truncate ${TABLE}`,
@@ -109,6 +119,7 @@ export function comparisons(place: Place, memorySizes: readonly number[]): Compa
   const gzip = 'Sluice, JSON lines, gzip 1';
   const parquet = 'Sluice, Parquet, zstd';
   const toS3 = 'Sluice to S3, JSON lines, zstd';
+  const toAzure = 'Sluice to AzureBlob, JSON lines, zstd';
   const toTable = 'Sluice to Postgres';
   const between = 'psql COPY TO, COPY FROM';
   const zstdPipe = 'psql row_to_json, zstd -3';
@@ -147,6 +158,14 @@ export function comparisons(place: Place, memorySizes: readonly number[]): Compa
       name: 's3',
       ways: [sluice(toS3, { type: 'S3', config: bucket }), sluice(lines, file('JSONLines', 'zstd'))],
       goals: [over(toS3, lines, 0.85)],
+    },
+    {
+      name: 'azure',
+      ways: [
+        sluice(toAzure, { type: 'AzureBlob', config: container }),
+        sluice(lines, file('JSONLines', 'zstd')),
+      ],
+      goals: [over(toAzure, lines, 0.85)],
     },
     {
       name: 'postgres',

@@ -1,4 +1,4 @@
-// `npm run bench -- export-formats [--rows 2000000] [--rounds 3] [--only zstd,gzip,parquet,s3,postgres,memory]
+// `npm run bench -- export-formats [--rows 2000000] [--rounds 3] [--only zstd,gzip,parquet,s3,azure,postgres,memory]
 // [--write]`
 // Exports the events table with Sluice and with other tools, in alternating rounds. Prints tables for RESULTS.md.
 // `--write` replaces results.json beside this file. `--sizes` sets the rows of the exports whose memory is measured.
@@ -7,6 +7,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
+import { BlobServiceClient, StorageSharedKeyCredential } from '@azure/storage-blob';
 import pg from 'pg';
 import { loadConfig } from '../../config.ts';
 import { ensureEventPartitions } from '../../db/event-partitions.ts';
@@ -14,6 +15,7 @@ import { migrate } from '../../db/migrate.ts';
 import { createPool } from '../../db/pool.ts';
 import { startPostgres } from '../../stack/postgres.ts';
 import { freePort } from '../../stack/preflight.ts';
+import { ACCOUNT, startAzurite } from '../../test/support/azurite-server.ts';
 import { findPythonPackages } from '../../test/support/python-packages.ts';
 import { CREDENTIALS, startVersitygw } from '../../test/support/versitygw-server.ts';
 import { processStat } from '../process-stat.ts';
@@ -26,7 +28,7 @@ const { values } = parseArgs({
   options: {
     rows: { type: 'string', default: '2000000' },
     rounds: { type: 'string', default: '3' },
-    only: { type: 'string', default: 'zstd,gzip,parquet,s3,postgres,memory' },
+    only: { type: 'string', default: 'zstd,gzip,parquet,s3,azure,postgres,memory' },
     sizes: { type: 'string' },
     write: { type: 'boolean', default: false },
   },
@@ -78,6 +80,7 @@ const stateDir = mkdtempSync(path.join(os.tmpdir(), 'sluice-bench-'));
 const folder = path.join(stateDir, 'files');
 mkdirSync(folder);
 const s3 = await startVersitygw(await freePort());
+const azurite = await startAzurite(await freePort());
 const postgres = await startPostgres({
   dataDir: stateDir,
   cacheDir,
@@ -85,7 +88,7 @@ const postgres = await startPostgres({
   settings: { shared_buffers: '1GB', max_wal_size: '8GB' },
 });
 const stop = async () => {
-  await Promise.all([postgres.stop(), s3.stop()]);
+  await Promise.all([postgres.stop(), s3.stop(), azurite.stop()]);
   rmSync(stateDir, { recursive: true, force: true });
 };
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
@@ -102,6 +105,8 @@ try {
   });
   await client.send(new CreateBucketCommand({ Bucket: 'bench' }));
   client.destroy();
+  const credential = new StorageSharedKeyCredential(ACCOUNT.name, ACCOUNT.key);
+  await new BlobServiceClient(azurite.endpoint, credential).createContainer('bench');
   const admin = new pg.Client({ connectionString: url });
   await admin.connect();
   const drawn = Math.min(rows, DRAWN);
@@ -113,13 +118,22 @@ try {
   const said = `${found[0].count} events with ${found[0].bytes} bytes of properties`;
   console.error(`${said}, ${Math.round((performance.now() - begun) / 1000)} s`);
   const postmaster = processStat(found[0].pid)?.parent ?? 0;
-  const place = { url, folder, start, rows, python: python.found };
+  const place = {
+    ...{ url, folder, start, rows, python: python.found },
+    s3: { ...s3, ...CREDENTIALS, bucket: 'bench' },
+    azure: { endpoint: azurite.endpoint, account: ACCOUNT.name, key: ACCOUNT.key, container: 'bench' },
+  };
   const results: ComparisonResult[] = [];
-  for (const comparison of comparisons({ ...place, s3: { ...s3, ...CREDENTIALS, bucket: 'bench' } }, sizes)) {
+  for (const comparison of comparisons(place, sizes)) {
     if (!wanted.includes(comparison.name)) continue;
     // The memory comparison comes last, because it adds events that no other comparison may read.
     if (comparison.name === 'memory') await repeatEvents(admin, rows, Math.max(...sizes), start);
-    results.push(await compare(comparison, admin, { folder, postmaster, server: s3.pid }));
+    results.push(
+      await compare(comparison, admin, {
+        ...{ folder, postmaster },
+        server: comparison.name === 'azure' ? azurite.pid : s3.pid,
+      }),
+    );
   }
   await admin.end();
   const minutes = ((performance.now() - begun) / 60_000).toFixed(1);

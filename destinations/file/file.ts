@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import type { RawConfig } from '../config.ts';
 import type { FilesDestination, Surroundings } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
-import { checkFileFields, fileFields, fileOptions } from '../file-options.ts';
+import { checkFileFields, fileFields, fileOptions, ONCE_BY_MANIFEST } from '../file-options.ts';
 import { directoryProblem, Folder } from './folder.ts';
 import { localStore, tryWriting } from './store.ts';
 
@@ -25,12 +26,26 @@ type FileConfig = z.output<typeof fileConfigFields>;
 const folderOf = ({ directory }: FileConfig, { exportRoot, folder = null }: Surroundings) =>
   new Folder(exportRoot, folder, directory);
 
+/** In the directory, unlike in the prefix, braces have no meaning. A segment `.` changes nothing. */
+function placeOf({ directory, prefix }: RawConfig, folder: string | null) {
+  const segments = String(directory).split('/');
+  const plain = segments.filter((one) => one !== '.').join('/');
+  return {
+    store: folder === null ? 'file' : `file ${folder}`,
+    prefix: `${plain.replaceAll(/[{}]/g, '$&$&')}/${prefix ?? ''}`,
+  };
+}
+
 /** Writes files into a directory of the machine that the worker runs on. */
 export const file: FilesDestination<FileConfig> = {
   kind: 'files',
   types: ['File'],
   fields: fileConfigFields,
   address: ({ directory }) => ({ directory }),
+  columns: 'files',
+  takesOpenEnd: false,
+  writesTo: placeOf,
+  docs: { once: ONCE_BY_MANIFEST, address: [] },
   options: fileOptions,
   store: (config, surroundings) => localStore(folderOf(config, surroundings)),
   steps: [

@@ -14,6 +14,12 @@ export const http: RowsDestination<HttpConfig> = {
   // The whole of it: on a shared host, another path may be somebody else's.
   address: ({ url }) => ({ url: urlAddress(url) }),
   models: ['events'],
+  columns: 'http',
+  takesOpenEnd: true,
+  docs: {
+    once: 'the receiver stores each uuid once',
+    address: ["the whole `url`, because another path of a shared host may be somebody else's"],
+  },
   deliver: deliverByHttp,
   steps: [
     {

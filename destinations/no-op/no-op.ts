@@ -14,6 +14,9 @@ export const noOp: RowsDestination<z.output<typeof noOpFields>> = {
   types: ['NoOp'],
   fields: noOpFields,
   address: () => ({}),
+  columns: 'files',
+  takesOpenEnd: true,
+  docs: { once: 'it stores nothing', address: [] },
   steps: [],
   async deliver(_config, _surroundings, delivery) {
     const reader = new CopyRows(delivery.columns.length);

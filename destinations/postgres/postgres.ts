@@ -18,6 +18,12 @@ export const postgres: RowsDestination<PostgresConfig> = {
     has_self_signed_cert,
   }),
   columnFault,
+  columns: 'postgres',
+  takesOpenEnd: false,
+  docs: {
+    once: 'one transaction, and a unique key or a comparison by uuid',
+    address: ['`host`, `port`, `has_self_signed_cert`'],
+  },
   deliver: deliverToPostgres,
   find: findInPostgres,
   steps: [

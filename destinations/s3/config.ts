@@ -86,6 +86,13 @@ export function s3Address(config: RawConfig): RawConfig {
   };
 }
 
+/** The bucket and the prefix. All spellings of one server give the same place. */
+export function s3Place({ endpoint_url: endpoint, bucket_name: bucket, prefix }: RawConfig) {
+  const url = typeof endpoint === 'string' && endpoint !== '' ? URL.parse(endpoint) : null;
+  const server = !url || url.hostname.endsWith('.amazonaws.com') ? 'aws' : url.href;
+  return { store: `s3 ${server} ${bucket}`, prefix: String(prefix ?? '') };
+}
+
 /** The encryption, as every request that creates an object states it. */
 export function encryptionOf(config: S3Config) {
   return {

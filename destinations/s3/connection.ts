@@ -1,11 +1,12 @@
 import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
 import { within } from '../../egress/no-answer.ts';
 import type { AgentPair } from '../../egress/sockets.ts';
+import { LongAnswerError } from '../answers.ts';
 import type { StoreWork, Surroundings } from '../destination.ts';
 import { DestinationError, type DestinationErrorCode, networkError, withoutSecrets } from '../errors.ts';
 import { type Limits, limitsOf, noAnswerFrom } from '../limits.ts';
 import { PATIENCE, patiently } from '../retry.ts';
-import { boundAnswers, LongAnswerError } from './answers.ts';
+import { boundAnswers } from './bound-answers.ts';
 import type { S3Config } from './config.ts';
 
 const GRACE_MILLISECONDS = 5_000;

@@ -1,9 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import { DeleteObjectCommand, HeadBucketCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import type { FilesDestination, Surroundings } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
-import { fileOptions } from '../file-options.ts';
-import { encryptionOf, type S3Config, s3Address, s3Fields } from './config.ts';
+import { fileOptions, ONCE_BY_MANIFEST } from '../file-options.ts';
+import { probeKey } from '../object-keys.ts';
+import { encryptionOf, type S3Config, s3Address, s3Fields, s3Place } from './config.ts';
 import { connectS3, type S3Connection } from './connection.ts';
 import { s3Store } from './store.ts';
 
@@ -13,6 +13,16 @@ export const s3: FilesDestination<S3Config> = {
   types: ['S3', 'AwsS3', 'S3Compatible'],
   fields: s3Fields,
   address: s3Address,
+  columns: 'files',
+  takesOpenEnd: false,
+  writesTo: s3Place,
+  docs: {
+    once: ONCE_BY_MANIFEST,
+    address: [
+      "without `endpoint_url`: the `region`, which is a part of the name of Amazon's host",
+      'with `endpoint_url`: this URL and `use_virtual_style_addressing`; with the virtual style also `bucket_name`, which is then a part of the host name',
+    ],
+  },
   options: fileOptions,
   store: s3Store,
   steps: [
@@ -88,11 +98,4 @@ async function connected<T>(
   } finally {
     connection.destroy();
   }
-}
-
-/** A key in a folder that contains every key of the export: the prefix up to its first variable. */
-function probeKey(prefix: string): string {
-  const fixed = prefix.split('{')[0] as string;
-  const folder = fixed.slice(0, fixed.lastIndexOf('/') + 1).replace(/^\/+/, '');
-  return `${folder}.sluice-test-${randomUUID()}`;
 }

@@ -6,11 +6,12 @@ import {
   ListMultipartUploadsCommand,
   PutObjectCommand,
 } from '@aws-sdk/client-s3';
+import { readContent } from '../answers.ts';
 import { type FileStore, MOST_SMALL_BYTES, type StoreWork, type Surroundings } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
 import { requestLimit } from '../limits.ts';
 import type { PlaceKeys } from '../object-keys.ts';
-import { readContent } from './answers.ts';
+import { PartBuffers } from '../parts.ts';
 import { encryptionOf, type S3Config } from './config.ts';
 import {
   conditionOf,
@@ -20,7 +21,7 @@ import {
   place,
   type S3Connection,
 } from './connection.ts';
-import { abortUpload, crc32Text, head, MARK, PartBuffers, S3Upload } from './upload.ts';
+import { abortUpload, crc32Text, head, MARK, S3Upload } from './upload.ts';
 
 export function s3Store(config: S3Config, surroundings: Surroundings, work?: StoreWork): FileStore {
   const connection = connectS3(config, surroundings, work);

@@ -11,6 +11,7 @@ import {
 import type { HiddenFile } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
 import { joiningLimit, requestLimit } from '../limits.ts';
+import { type PartBuffers, Parts } from '../parts.ts';
 import { encryptionOf } from './config.ts';
 import {
   conditionOf,
@@ -21,47 +22,14 @@ import {
   statusOf,
 } from './connection.ts';
 
-const MEBIBYTE = 1024 * 1024;
 /** The most parts that S3 takes. All but the last must have at least 5 MiB. */
 export const MOST_PARTS = 10_000;
-const SMALL_PART = 8 * MEBIBYTE;
-const LARGE_PART = 64 * MEBIBYTE;
-const SMALL_PARTS = 5_000;
-/** So many bytes of one file may be under way at the same time. */
-export const IN_FLIGHT_BYTES = 32 * MEBIBYTE;
-
-/**
- * The size of a part. Up to 39 GiB, all parts of a file have the same size, as some servers require. A longer file goes
- * on in larger parts, so that 10,000 parts can hold 351 GiB.
- */
-export function partSize(index: number): number {
-  return index < SMALL_PARTS ? SMALL_PART : LARGE_PART;
-}
 
 /** CRC-32 as S3 expects it: big-endian, in base64. */
 export function crc32Text(bytes: Buffer): string {
   const value = Buffer.allocUnsafe(4);
   value.writeUInt32BE(crc32(bytes));
   return value.toString('base64');
-}
-
-/** Keeps the memory of sent parts for the next ones. */
-export class PartBuffers {
-  readonly #free: Buffer[] = [];
-
-  take(size: number): Buffer {
-    const at = this.#free.findIndex((one) => one.length === size);
-    return at < 0 ? Buffer.allocUnsafeSlow(size) : (this.#free.splice(at, 1)[0] as Buffer);
-  }
-
-  give(buffer: Buffer): void {
-    if (buffer.length === SMALL_PART && this.#free.length < IN_FLIGHT_BYTES / SMALL_PART + 1)
-      this.#free.push(buffer);
-  }
-
-  clear(): void {
-    this.#free.length = 0;
-  }
 }
 
 /** The label that tells an object from every other one. */
@@ -172,27 +140,27 @@ interface S3UploadOptions {
  */
 export class S3Upload implements HiddenFile {
   readonly #options: S3UploadOptions;
-  /** When it aborts, no further request begins. */
-  readonly #quit = new AbortController();
-  /** When it aborts, requests under way are cut off. */
-  readonly #cut = new AbortController();
-  readonly #signal: AbortSignal;
+  readonly #file: Parts;
   readonly #parts: Part[] = [];
-  readonly #sending = new Map<Promise<void>, number>();
-  #buffer: Buffer | undefined;
-  #used = 0;
   /** How many bytes the server has taken. */
   #bytes = 0;
-  #next = 0;
   #uploadId: Promise<string> | undefined;
-  #failure: Error | undefined;
   #whole: Buffer | undefined;
   /** The version that was there before. It is read before the fence is asked. */
   #seen: string | undefined;
 
   constructor(options: S3UploadOptions) {
     this.#options = options;
-    this.#signal = options.signal ? AbortSignal.any([options.signal, this.#quit.signal]) : this.#quit.signal;
+    const { buffers, signal, connection, key } = options;
+    this.#file = new Parts({
+      ...{ buffers, signal, most: MOST_PARTS },
+      tooLarge: () =>
+        new DestinationError(
+          'rejected',
+          `${place(connection.config, key)}: the file is too large for S3; set max_file_size_mb`,
+        ),
+      send: (number, bytes, control) => this.#sendPart(number, bytes, control),
+    });
   }
 
   get mark(): string {
@@ -203,80 +171,23 @@ export class S3Upload implements HiddenFile {
     return { Bucket: this.#options.connection.config.bucket_name, Key: this.#options.key };
   }
 
-  /** Copies the chunk, so that the caller can use its memory again. Waits only while enough bytes are under way. */
   write(chunk: Buffer): void | Promise<void> {
-    if (this.#failure) throw this.#failure;
-    const rest = this.#fill(chunk, 0);
-    return rest === chunk.length ? undefined : this.#writeRest(chunk, rest);
+    return this.#file.write(chunk);
   }
 
-  async #writeRest(chunk: Buffer, from: number): Promise<void> {
-    for (let at = from; at < chunk.length; at = this.#fill(chunk, at)) {
-      await this.#room();
-      this.#send();
-    }
-  }
-
-  #fill(chunk: Buffer, from: number): number {
-    if (from === chunk.length) return from;
-    this.#buffer ??= this.#options.buffers.take(partSize(this.#next));
-    const copied = chunk.copy(this.#buffer, this.#used, from);
-    this.#used += copied;
-    return from + copied;
-  }
-
-  async #room(): Promise<void> {
-    const sent = () => [...this.#sending.values()].reduce((sum, bytes) => sum + bytes, 0);
-    const { promise: quit, resolve } = Promise.withResolvers<void>();
-    const onQuit = () => resolve();
-    this.#signal.addEventListener('abort', onQuit);
-    try {
-      while (this.#sending.size > 0 && sent() + this.#used > IN_FLIGHT_BYTES && !this.#signal.aborted)
-        await Promise.race([...this.#sending.keys(), quit]);
-    } finally {
-      this.#signal.removeEventListener('abort', onQuit);
-    }
-    if (this.#failure) throw this.#failure;
-    this.#signal.throwIfAborted();
-  }
-
-  /** Begins to send the full part. */
-  #send(): void {
-    const { key, connection, buffers } = this.#options;
-    const buffer = this.#buffer ?? Buffer.alloc(0);
-    const bytes = buffer.subarray(0, this.#used);
-    const number = this.#next + 1;
-    if (number > MOST_PARTS) {
-      this.#failure = new DestinationError(
-        'rejected',
-        `${place(connection.config, key)}: the file is too large for S3; set max_file_size_mb`,
-      );
-      throw this.#failure;
-    }
-    this.#next = number;
-    this.#buffer = undefined;
-    this.#used = 0;
-    const sending = this.#sendPart(number, bytes)
-      .catch((error) => {
-        this.#failure ??= error as Error;
-        this.#quit.abort(error);
-      })
-      .finally(() => {
-        this.#sending.delete(sending);
-        buffers.give(buffer);
-      });
-    this.#sending.set(sending, bytes.length);
-  }
-
-  async #sendPart(number: number, bytes: Buffer): Promise<void> {
+  async #sendPart(
+    number: number,
+    bytes: Buffer,
+    { signal, cut }: { signal: AbortSignal; cut: AbortSignal },
+  ): Promise<void> {
     this.#uploadId ??= this.#create();
     const UploadId = await this.#uploadId;
-    this.#signal.throwIfAborted();
+    signal.throwIfAborted();
     const ChecksumCRC32 = crc32Text(bytes);
     const command = { ...this.#target, UploadId, PartNumber: number, Body: bytes, ChecksumCRC32 };
     const { connection, key } = this.#options;
     const { ETag } = await connection.send((client) => client.send(new UploadPartCommand(command)), {
-      ...{ key, doing: 's3:PutObject', signal: this.#signal, cut: this.#cut.signal },
+      ...{ key, doing: 's3:PutObject', signal, cut },
       ...{ rowBytes: bytes.length, limit: requestLimit(connection.limits, bytes.length) },
     });
     this.#bytes += bytes.length;
@@ -295,7 +206,7 @@ export class S3Upload implements HiddenFile {
     try {
       const { UploadId } = await connection.send(
         (client) => client.send(new CreateMultipartUploadCommand(command)),
-        { key, doing: 's3:PutObject', signal: this.#signal, onRetry: onDoubt },
+        { key, doing: 's3:PutObject', signal: this.#file.signal, onRetry: onDoubt },
       );
       return UploadId as string;
     } catch (error) {
@@ -305,21 +216,9 @@ export class S3Upload implements HiddenFile {
   }
 
   async close(): Promise<void> {
-    if (this.#failure) throw this.#failure;
-    if (this.#next === 0 && this.#options.mayWait) {
-      this.#whole = Buffer.from(this.#buffer?.subarray(0, this.#used) ?? []);
-      if (this.#buffer) this.#options.buffers.give(this.#buffer);
-      this.#buffer = undefined;
-      this.#seen = await versionThere(this.#options, this.#signal);
-      return;
-    }
-    if (this.#used > 0 || this.#next === 0) {
-      await this.#room();
-      this.#send();
-    }
-    await Promise.all(this.#sending.keys());
-    if (this.#failure) throw this.#failure;
-    this.#seen = await versionThere(this.#options, this.#signal);
+    this.#whole = this.#options.mayWait ? this.#file.takeWhole() : undefined;
+    if (!this.#whole) await this.#file.finish();
+    this.#seen = await versionThere(this.#options, this.#file.signal);
   }
 
   async publish(): Promise<void> {
@@ -363,17 +262,7 @@ export class S3Upload implements HiddenFile {
 
   async abort(): Promise<void> {
     const { connection, key, onDoubt } = this.#options;
-    const reason = new Error('the file was given up');
-    this.#quit.abort(reason);
-    this.#failure ??= reason;
-    // A part that arrives during the abort may be stored for ever, so parts under way get time to arrive first.
-    const timer = setTimeout(() => {
-      onDoubt();
-      this.#cut.abort(reason);
-    }, connection.graceMilliseconds);
-    await Promise.all(this.#sending.keys());
-    clearTimeout(timer);
-    this.#buffer = undefined;
+    await this.#file.abort(connection.graceMilliseconds, onDoubt);
     this.#whole = undefined;
     const UploadId = await this.#uploadId?.catch(() => undefined);
     if (UploadId === undefined) return;

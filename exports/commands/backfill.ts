@@ -1,4 +1,5 @@
 import { type Transaction, transaction } from '../../db/pool.ts';
+import { takesOpenEnd } from '../../destinations/registry.ts';
 import { countWithin, intervalText, type OpenInterval } from '../../intervals/index.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
@@ -68,7 +69,7 @@ export async function backfillExport(
   row: BatchExportRow,
   input: BackfillInput,
 ): Promise<BegunBackfill> {
-  const range = readRange(row, input, Date.now());
+  const range = readRange(row, input, { now: Date.now(), openEnd: takesOpenEnd(row.destination_type) });
   const begun = await transaction(deps.pool, (client) => beginBackfill(client, actor, row, range));
   if (begun.isNew) {
     await follow(deps, actor, 'a backfill', () => deps.temporal.startBackfill(row, begun.backfill));

@@ -1,4 +1,4 @@
-import { findDestination } from '../../destinations/registry.ts';
+import { columnsOfType } from '../../destinations/registry.ts';
 import type { OpenInterval } from '../../intervals/index.ts';
 import type { ColumnSet, Model, ModelCompiler, ModelQuery } from '../../models/index.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
@@ -12,12 +12,6 @@ export interface ExportQueryRow
   model: Model | null;
 }
 
-/** Returns the default columns for a type of destination. */
-function columnSetOf(type: string): ColumnSet {
-  const known = findDestination(type)?.types[0];
-  return known === 'Postgres' ? 'postgres' : known === 'HTTP' ? 'http' : 'files';
-}
-
 const names = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : [];
 
@@ -26,7 +20,7 @@ export function exportQuery(
   compiler: ModelCompiler,
   row: ExportQueryRow,
   interval: OpenInterval,
-  columnSet: ColumnSet = columnSetOf(row.destination_type),
+  columnSet: ColumnSet = columnsOfType(row.destination_type),
 ): Promise<ModelQuery> {
   return compiler.query({
     model: row.model,

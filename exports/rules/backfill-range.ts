@@ -9,9 +9,6 @@ import { refuse } from '../../refusals.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 import { cadenceOfRow } from './cadence.ts';
 
-/** The destinations to which a backfill without an end exports everything up to now. */
-const OPEN_ENDED = new Set(['HTTP', 'NoOp']);
-
 /** The range that a user wants a backfill to export. */
 export interface BackfillInput {
   /** Intervals of an hour and less take a time with its zone; days and weeks take a date. */
@@ -21,11 +18,15 @@ export interface BackfillInput {
 
 /**
  * Finds the whole intervals that overlap the range that a user asks for and have ended. Throws a Refusal if none has.
+ * `openEnd` says whether the destination takes a backfill without an end, which exports everything up to now.
  */
-export function readRange(row: BatchExportRow, input: BackfillInput, now: number): OpenInterval {
+export function readRange(
+  row: BatchExportRow,
+  input: BackfillInput,
+  { now, openEnd }: { now: number; openEnd: boolean },
+): OpenInterval {
   const cadence = cadenceOfRow(row);
   try {
-    const openEnd = OPEN_ENDED.has(row.destination_type);
     const { start, end } = readBackfillRange(cadence, input, { now, openEnd });
     const over = intervalAt(cadence, now).start;
     if (start === null) throw new Error('a range without a beginning was let through');

@@ -23,7 +23,7 @@ export interface Place {
 const HTTP = ['fastify', 'fastify-*', '@fastify/*'];
 const TEMPORAL = ['@temporalio/*'];
 const FRAMEWORKS = [...HTTP, ...TEMPORAL];
-const IO = [...FRAMEWORKS, 'pg', 'pg-copy-streams', '@aws-sdk/*', 'undici', 'node:*'];
+const IO = [...FRAMEWORKS, 'pg', 'pg-copy-streams', '@aws-sdk/*', '@azure/*', 'undici', 'node:*'];
 /** Computation: no network, no files, no processes. */
 const PURE = IO.filter((name) => name !== 'node:*').concat(
   ...['node:fs', 'node:fs/promises', 'node:net', 'node:http', 'node:https', 'node:child_process'],

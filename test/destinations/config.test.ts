@@ -5,6 +5,7 @@ import { checkSettings, patchSettings, shownSettings, testSteps } from '../../de
 
 const S3 = { bucket_name: 'lake', region: 'eu-west-1', prefix: 'ph/{table}/' };
 const POSTGRES = { user: 'writer', password: 'canary-password', host: 'db.test', database: 'lake' };
+const AZURE = { container_name: 'lake', account_name: 'sea' };
 const HTTP = { url: 'https://other.test/batch/', token: 'phc_canary' };
 const FILE = { directory: 'lake' };
 
@@ -12,6 +13,7 @@ const valid: [type: string, config: Record<string, unknown>][] = [
   ['S3', S3],
   ['AwsS3', S3],
   ['S3Compatible', { ...S3, endpoint_url: 'http://s3.test:9000' }],
+  ['AzureBlob', AZURE],
   ['Postgres', POSTGRES],
   ['HTTP', HTTP],
   ['File', FILE],
@@ -59,6 +61,23 @@ const everything: [type: string, keys: string[]][] = [
       'schema',
       'table_name',
       'user',
+    ],
+  ],
+  [
+    'AzureBlob',
+    [
+      'account_key',
+      'account_name',
+      'compression',
+      'connection_string',
+      'container_name',
+      'endpoint_url',
+      'exclude_events',
+      'file_format',
+      'include_events',
+      'max_file_size_mb',
+      'prefix',
+      'sas_token',
     ],
   ],
   ['HTTP', ['exclude_events', 'include_events', 'token', 'url']],
@@ -152,6 +171,13 @@ const refused: [type: string, config: unknown, message: string][] = [
     { ...S3, aws_access_key_id: 'AKIA' },
     'aws_access_key_id and aws_secret_access_key must be set together',
   ],
+  ['AzureBlob', { account_name: 'sea' }, "Configuration missing required field: 'container_name'"],
+  ['AzureBlob', { container_name: 'lake' }, "Configuration missing required field: 'account_name'"],
+  ['AzureBlob', { ...AZURE, container_name: 'a--b' }, 'is not a valid name of a container'],
+  ['AzureBlob', { ...AZURE, container_name: 'Lake' }, 'is not a valid name of a container'],
+  ['AzureBlob', { ...AZURE, account_name: 'a.evil/' }, 'is not a valid name of an account'],
+  ['AzureBlob', { ...AZURE, account_key: 'k', sas_token: 's' }, 'account_key and sas_token cannot be set'],
+  ['AzureBlob', { ...AZURE, endpoint_url: 'https://x/?sig=y' }, 'endpoint_url must be an http or https URL'],
   ['Postgres', { ...POSTGRES, password: undefined }, "Configuration missing required field: 'password'"],
   ['Postgres', { ...POSTGRES, port: '5432x' }, "Configuration has invalid type: got 'str', expected 'int'"],
   ['Postgres', { ...POSTGRES, port: 70_000 }, 'port must be between 1 and 65535, not 70000'],

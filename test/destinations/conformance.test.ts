@@ -1,7 +1,6 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { GetObjectCommand, ListMultipartUploadsCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { addressOf } from '../../destinations/address.ts';
 import { bindDestination } from '../../destinations/bind.ts';
@@ -12,149 +11,20 @@ import { requireDestination } from '../../destinations/registry.ts';
 import { patchSettings, runTestStep, testSteps } from '../../destinations/settings.ts';
 import { createEgress, type Egress } from '../../egress/egress.ts';
 import { secretKeys } from '../../values/marked-secrets.ts';
-import { apiForFile, type Tenant } from '../support/api.ts';
-import { databaseForFile } from '../support/database.ts';
 import { reservePort } from '../support/ports.ts';
-import { postgresSettings } from '../support/postgres-settings.ts';
-import { s3ForFile } from '../support/versitygw.ts';
 import { type DeliverOptions, deliver, failureOf, HASTE, RUN, textOf } from './harness.ts';
 import { sampleEvents, sampleUuid } from './sample.ts';
+import { CANARY, findSubjects } from './subject.ts';
 
 // One suite for every destination, each against the real thing.
 
-const s3 = s3ForFile();
-const database = databaseForFile();
-const api = apiForFile();
 let egress: Egress;
 let exportRoot = '';
-let receiver: { tenant: Tenant; url: string };
-
-interface Subject {
-  name: string;
-  /** A place of its own for each test. */
-  config(): Promise<RawConfig>;
-  /** The same, with a secret that is wrong; undefined for destinations without one. */
-  wrongSecret?(config: RawConfig): RawConfig;
-  nobodyListens?(config: RawConfig, port: number): RawConfig;
-  /** The uuids that a reader finds, each as often as it is there. */
-  visible(config: RawConfig): Promise<string[]>;
-  /** Whether a failed attempt leaves nothing that can be seen. */
-  isAtomic: boolean;
-  isFiles: boolean;
-}
-
-const CANARY = 'canary-of-a-secret';
-let serial = 0;
-
-async function objectsOf(bucket: string): Promise<string[]> {
-  const { Contents } = await s3.client.send(new ListObjectsV2Command({ Bucket: bucket }));
-  return (Contents ?? []).map(({ Key }) => Key as string);
-}
-
-const uuidsIn = (text: string) =>
-  text
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => (JSON.parse(line) as { uuid: string }).uuid);
-
-function filesBelow(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => path.join(entry.parentPath, entry.name));
-}
-
-const subjects: Subject[] = [
-  {
-    name: 'S3',
-    isAtomic: true,
-    isFiles: true,
-    async config() {
-      return {
-        bucket_name: await s3.createBucket(),
-        region: 'us-east-1',
-        prefix: '{table}/',
-        endpoint_url: s3.endpoint,
-        aws_access_key_id: s3.accessKeyId,
-        aws_secret_access_key: s3.secretAccessKey,
-        max_file_size_mb: 100,
-      };
-    },
-    wrongSecret: (config) => ({ ...config, aws_secret_access_key: CANARY }),
-    nobodyListens: (config, port) => ({ ...config, endpoint_url: `http://127.0.0.1:${port}` }),
-    async visible({ bucket_name: Bucket }) {
-      const uuids: string[] = [];
-      for (const Key of await objectsOf(Bucket as string)) {
-        if (Key.endsWith('.json')) continue;
-        const { Body } = await s3.client.send(new GetObjectCommand({ Bucket: Bucket as string, Key }));
-        uuids.push(...uuidsIn((await Body?.transformToString()) ?? ''));
-      }
-      const open = await s3.client.send(new ListMultipartUploadsCommand({ Bucket: Bucket as string }));
-      expect(open.Uploads ?? []).toEqual([]);
-      return uuids;
-    },
-  },
-  {
-    name: 'File',
-    isAtomic: true,
-    isFiles: true,
-    async config() {
-      serial += 1;
-      return { directory: `lake/${serial}`, prefix: '{table}/', max_file_size_mb: 100 };
-    },
-    async visible({ directory }) {
-      const folder = path.join(exportRoot, directory as string);
-      const all = await Promise.resolve()
-        .then(() => filesBelow(folder))
-        .catch(() => []);
-      expect(all.filter((name) => name.endsWith('.partial'))).toEqual([]);
-      return all
-        .filter((name) => !name.endsWith('.json'))
-        .flatMap((name) => uuidsIn(readFileSync(name, 'utf8')));
-    },
-  },
-  {
-    name: 'Postgres',
-    isAtomic: true,
-    isFiles: false,
-    async config() {
-      serial += 1;
-      return postgresSettings(database.url, `lake_${serial}`);
-    },
-    wrongSecret: (config) => ({ ...config, password: CANARY }),
-    nobodyListens: (config, port) => ({ ...config, port }),
-    async visible({ table_name: name }) {
-      const { rows } = await database.pool.query(`select to_regclass('public.${name}') is not null as there`);
-      if (!rows[0].there) return [];
-      const found = await database.pool.query(`select uuid from ${name}`);
-      return found.rows.map((row) => row.uuid);
-    },
-  },
-  {
-    name: 'HTTP',
-    isAtomic: false,
-    isFiles: false,
-    async config() {
-      serial += 1;
-      const tenant = await api.createTenant(`receiver ${serial}`);
-      receiver = { ...receiver, tenant };
-      return { url: `${receiver.url}/batch/`, token: tenant.projectToken };
-    },
-    wrongSecret: (config) => ({ ...config, token: `phc_${CANARY}` }),
-    nobodyListens: (config, port) => ({ ...config, url: `http://127.0.0.1:${port}/batch/` }),
-    async visible() {
-      const { rows } = await api.pool.query('select uuid::text from events where project_id = $1', [
-        receiver.tenant.projectId,
-      ]);
-      return rows.map((row) => row.uuid);
-    },
-  },
-];
+const subjects = await findSubjects({ exportRoot: () => exportRoot });
 
 beforeAll(async () => {
   egress = createEgress({ allow: '127.0.0.1' });
   exportRoot = mkdtempSync(path.join(tmpdir(), 'sluice-test-exports-'));
-  const url = await api.app.listen({ port: 0, host: '127.0.0.1' });
-  receiver = { tenant: undefined as unknown as Tenant, url };
 });
 afterAll(async () => {
   await egress.close();
@@ -273,10 +143,11 @@ describe.each(subjects)('$name', (subject) => {
 
   test('its address decides whether a change needs the secrets again', () => {
     const destination = requireDestination(subject.name);
-    const secrets = secretKeys(destination.fields);
+    const known = secretKeys(destination.fields);
+    const secrets = known.filter((key) => config[key] !== undefined);
     const address = addressOf(destination, config);
     for (const key of Object.keys(address)) expect(Object.keys(destination.fields.shape)).toContain(key);
-    for (const key of secrets) expect(address).not.toHaveProperty(key);
+    for (const key of known) expect(address).not.toHaveProperty(key);
     if (secrets.length === 0) return;
     expect(Object.keys(address).length).toBeGreaterThan(0);
     const stored = { type: subject.name, config };
@@ -337,7 +208,8 @@ describe.each(subjects)('$name', (subject) => {
     });
   }
 
-  if (subject.isFiles) {
+  if (subject.files) {
+    const files = subject.files;
     const open = () => {
       const destination = bindDestination({ type: subject.name, config }, surroundings);
       if (destination.kind !== 'files') throw new Error('this is no destination of files');
@@ -407,7 +279,7 @@ describe.each(subjects)('$name', (subject) => {
       });
       await mine.close();
       manifest.files.push({ key: foreign, rows: 1, bytes: 1, sha256 });
-      await overwriteManifest(subject, config, destination.keys(RUN).manifest, manifest);
+      await files.overwrite(config, destination.keys(RUN).manifest, JSON.stringify(manifest));
       await send();
       expect(await visible()).toContain(sampleUuid(9_000));
     });
@@ -426,7 +298,7 @@ describe.each(subjects)('$name', (subject) => {
     });
 
     test('something else where the manifest goes is refused, and left as it is', async () => {
-      await overwriteManifest(subject, config, open().keys(RUN).manifest, { files: ['a'] });
+      await files.overwrite(config, open().keys(RUN).manifest, JSON.stringify({ files: ['a'] }));
       expect(await failureOf(send())).toMatchObject({ code: 'occupied', retryable: false });
       expect(await visible()).toEqual([]);
     });
@@ -439,7 +311,7 @@ describe.each(subjects)('$name', (subject) => {
     ])('a manifest that is %s is taken over by the export that wrote it', async (_name, text) => {
       await send();
       const { manifest } = open().keys(RUN);
-      await overwrite(subject, config, manifest, text);
+      await files.overwrite(config, manifest, text);
       const asked: string[] = [];
       const wrote = (isOwn: boolean) => async (key: string) => {
         asked.push(key);
@@ -456,7 +328,7 @@ describe.each(subjects)('$name', (subject) => {
 
     test('an unreadable manifest that names another export is not taken over', async () => {
       const { manifest } = open().keys(RUN);
-      await overwrite(subject, config, manifest, JSON.stringify({ version: 2, export_id: 'else' }));
+      await files.overwrite(config, manifest, JSON.stringify({ version: 2, export_id: 'else' }));
       const failed = await failureOf(open().open(RUN, { wrote: async () => true }));
       expect(failed).toMatchObject({ code: 'occupied' });
     });
@@ -464,7 +336,7 @@ describe.each(subjects)('$name', (subject) => {
     test('a part whose manifest is damaged is taken back', async () => {
       await send();
       const { manifest } = open().keys(RUN);
-      await overwrite(subject, config, manifest, '{');
+      await files.overwrite(config, manifest, '{');
       expect(await failureOf(open().takeBack(RUN))).toMatchObject({ code: 'occupied' });
       expect(await open().takeBack(RUN, { manifestKey: manifest })).toBe(true);
       expect(await visible()).toEqual([]);
@@ -571,8 +443,8 @@ describe.each(subjects)('$name', (subject) => {
     test('verify finds what was changed and what was removed', async () => {
       const manifest = await send();
       const keys = open().keys(RUN);
-      await overwriteManifest(subject, config, keys.file(1), { changed: true });
-      await removeFile(subject, config, keys.file(2));
+      await files.overwrite(config, keys.file(1), JSON.stringify({ changed: true }));
+      await files.remove(config, keys.file(2));
       expect((await open().verify(RUN)).files.map((file) => file.state)).toEqual([
         'same',
         'different',
@@ -594,7 +466,7 @@ describe.each(subjects)('$name', (subject) => {
       await expect(open().takeBack(part, { fence })).rejects.toThrow('overtaken');
       expect((await open().verify(part)).files.map((file) => file.state)).toEqual(['same', 'same', 'same']);
       // As if the first try had been killed in the middle.
-      await removeFile(subject, config, open().keys(part).file(1));
+      await files.remove(config, open().keys(part).file(1));
       expect(await open().takeBack(part)).toBe(true);
       expect(await open().takeBack(part)).toBe(false);
       expect(await visible()).toEqual(uuids);
@@ -602,27 +474,3 @@ describe.each(subjects)('$name', (subject) => {
     });
   }
 });
-
-const overwriteManifest = (subject: Subject, config: RawConfig, key: string, content: unknown) =>
-  overwrite(subject, config, key, JSON.stringify(content));
-
-async function overwrite(subject: Subject, config: RawConfig, key: string, text: string): Promise<void> {
-  const { PutObjectCommand } = await import('@aws-sdk/client-s3');
-  const { mkdir, writeFile } = await import('node:fs/promises');
-  if (subject.name === 'S3') {
-    await s3.client.send(
-      new PutObjectCommand({ Bucket: config.bucket_name as string, Key: key, Body: Buffer.from(text) }),
-    );
-    return;
-  }
-  const file = path.join(exportRoot, config.directory as string, key);
-  await mkdir(path.dirname(file), { recursive: true });
-  await writeFile(file, text);
-}
-
-async function removeFile(subject: Subject, config: RawConfig, key: string): Promise<void> {
-  const { DeleteObjectCommand } = await import('@aws-sdk/client-s3');
-  if (subject.name === 'S3')
-    await s3.client.send(new DeleteObjectCommand({ Bucket: config.bucket_name as string, Key: key }));
-  else rmSync(path.join(exportRoot, config.directory as string, key));
-}

@@ -11,7 +11,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { bindDestination } from '../../destinations/bind.ts';
 import type { RawConfig } from '../../destinations/config.ts';
 import type { Surroundings } from '../../destinations/destination.ts';
-import { IN_FLIGHT_BYTES, MOST_PARTS, PartBuffers, partSize } from '../../destinations/s3/upload.ts';
+import { IN_FLIGHT_BYTES, PartBuffers, partSize } from '../../destinations/parts.ts';
+import { MOST_PARTS } from '../../destinations/s3/upload.ts';
 import { runTestStep } from '../../destinations/settings.ts';
 import { createEgress } from '../../egress/egress.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,7 +1,6 @@
 import { pipeline, type Readable, Transform } from 'node:stream';
-import type { S3Client } from '@aws-sdk/client-s3';
 
-/** The answers of S3 about objects are short. To read a longer one would hold up everybody else. */
+/** The answers of a store about its objects are short. To read a longer one would hold up everybody else. */
 const MOST_ANSWER_BYTES = 1024 * 1024;
 
 /** A server answers more than anybody reads. */
@@ -9,7 +8,8 @@ export class LongAnswerError extends Error {
   override name = 'LongAnswerError';
 }
 
-function bounded(body: Readable): Readable {
+/** The answer, which fails where it becomes longer than anybody reads. */
+export function bounded(body: Readable): Readable {
   let bytes = 0;
   const limit = new Transform({
     transform(chunk: Buffer, _encoding, callback) {
@@ -21,30 +21,6 @@ function bounded(body: Readable): Readable {
   });
   // Whoever reads hears of the failure from the limit. An answer that is too long closes its connection.
   return pipeline(body, limit, () => undefined);
-}
-
-interface Answer {
-  statusCode: number;
-  body?: Readable;
-}
-
-/**
- * Bounds what the client collects in memory: whatever a server answers, except the content of an object, which its reader
- * takes piece by piece.
- */
-export function boundAnswers(client: S3Client): void {
-  client.middlewareStack.add(
-    (next, { commandName }) =>
-      async (request) => {
-        const result = await next(request);
-        const answer = result.response as Answer;
-        const isContent = commandName === 'GetObjectCommand' && answer.statusCode < 300;
-        if (answer.body && !isContent) answer.body = bounded(answer.body);
-        return result;
-      },
-    // Next to the connection, before anything is read.
-    { step: 'deserialize', priority: 'low', name: 'boundAnswers' },
-  );
 }
 
 /** Reads the content of an object. Undefined if it is longer than `most` bytes. */

@@ -1,0 +1,223 @@
+import {
+  AnonymousCredential,
+  ContainerClient,
+  newPipeline,
+  StorageSharedKeyCredential,
+} from '@azure/storage-blob';
+import { within } from '../../egress/no-answer.ts';
+import { LongAnswerError } from '../answers.ts';
+import type { StoreWork, Surroundings } from '../destination.ts';
+import { DestinationError, type DestinationErrorCode, networkError, withoutSecrets } from '../errors.ts';
+import { type Limits, limitsOf, noAnswerFrom } from '../limits.ts';
+import { PATIENCE, patiently } from '../retry.ts';
+import { type AzureBlobConfig, endpointOf } from './config.ts';
+import { guardedHttpClient, RedirectedError } from './http-client.ts';
+
+const GRACE_MILLISECONDS = 5_000;
+
+interface SendOptions {
+  key?: string;
+  /** The operation, as Azure calls it. */
+  doing: string;
+  /** Keeps the request from being made and from being repeated. */
+  signal?: AbortSignal | undefined;
+  /** Ends the request while it is under way. */
+  cut?: AbortSignal | undefined;
+  /** How long the request and its answer may take, in milliseconds. By default, as long as a small answer. */
+  limit?: number;
+  /** Whether the server may be silent until then, because it works. */
+  mayBeSilent?: boolean;
+  /** The bytes of rows in its body. When they have arrived, later requests of this attempt are repeated. */
+  rowBytes?: number;
+}
+
+export interface AzureConnection {
+  config: AzureBlobConfig;
+  limits: Limits;
+  /** How long requests under way may take to end after the upload was aborted. */
+  graceMilliseconds: number;
+  /**
+   * Makes a request, and repeats it while that may help, once rows have arrived in this attempt. The request ends at
+   * `abortSignal`. `extend` gives it more time, counted from its beginning.
+   */
+  send<T>(
+    request: (
+      container: ContainerClient,
+      abortSignal: AbortSignal,
+      extend: (limit: number) => void,
+    ) => Promise<T>,
+    options: SendOptions,
+  ): Promise<T>;
+  destroy(): void;
+}
+
+export function connectAzure(
+  config: AzureBlobConfig,
+  surroundings: Surroundings,
+  { onWait, hasFlowed: flowedBefore = false }: StoreWork = {},
+): AzureConnection {
+  const { account_name: account, account_key: accountKey, sas_token: sas } = config;
+  if (!sas && !(account && accountKey)) {
+    throw new DestinationError(
+      'not-configured',
+      `${place(config)}: set connection_string, or account_name with account_key or sas_token. The credentials of the machine that Sluice runs on are not used for exports.`,
+    );
+  }
+  const patience = surroundings.patience ?? PATIENCE;
+  const limits = limitsOf(surroundings);
+  const endpoint = endpointOf(config);
+  const server = URL.parse(endpoint)?.host ?? endpoint;
+  const agents = surroundings.egress.agents(32);
+  let hasFlowed = flowedBefore;
+  const credential =
+    account && accountKey ? new StorageSharedKeyCredential(account, accountKey) : new AnonymousCredential();
+  const query = sas ? `?${sas.replace(/^\?/, '')}` : '';
+  const containerBy = (idle: number) =>
+    new ContainerClient(
+      `${endpoint}/${encodeURIComponent(config.container_name)}${query}`,
+      newPipeline(credential, {
+        httpClient: guardedHttpClient(agents, idle),
+        // patiently() repeats requests instead: it knows which errors pass, waits as servers ask, and obeys the signal.
+        retryOptions: { maxTries: 1 },
+        userAgentOptions: { userAgentPrefix: 'sluice' },
+      }),
+    );
+  const container = containerBy(limits.idle);
+  const silentContainer = containerBy(0);
+
+  return {
+    config,
+    limits,
+    graceMilliseconds: Math.min(GRACE_MILLISECONDS, limits.idle),
+    send: (request, { key, doing, signal, cut, limit = limits.answer, mayBeSilent = false, rowBytes = 0 }) =>
+      patiently(
+        async () => {
+          const over = onWait?.(`${server} (${doing})`);
+          try {
+            const result = await within(limit, noAnswerFrom(server), cut, (abortSignal, extend) =>
+              request(mayBeSilent ? silentContainer : container, abortSignal, extend),
+            );
+            hasFlowed ||= rowBytes > 0;
+            return result;
+          } catch (error) {
+            signal?.throwIfAborted();
+            throw azureError(error, config, place(config, key), doing);
+          } finally {
+            over?.();
+          }
+        },
+        { signal, onWait, patience, hasFlowed: () => hasFlowed },
+      ),
+    destroy: () => agents.destroy(),
+  };
+}
+
+/** Error codes of Azure that the operator has to act on. */
+const OPERATOR: Record<string, [DestinationErrorCode, string]> = {
+  ContainerNotFound: ['missing', 'there is no such container'],
+  ResourceNotFound: ['missing', 'there is no such container'],
+  AuthenticationFailed: ['denied', 'Azure refuses the key or the signature'],
+  InvalidAuthenticationInfo: ['denied', 'Azure refuses the key or the signature'],
+  NoAuthenticationInformation: ['denied', 'Azure refuses the key or the signature'],
+  AuthorizationFailure: ['denied', 'access denied'],
+  AuthorizationPermissionMismatch: ['denied', 'the signature does not allow this'],
+  AuthorizationSourceIPMismatch: ['denied', 'the signature does not allow this address'],
+  AuthorizationProtocolMismatch: ['denied', 'the signature does not allow http'],
+  InsufficientAccountPermissions: ['denied', 'access denied'],
+  KeyBasedAuthenticationNotPermitted: ['denied', 'the account allows no keys'],
+  AccountIsDisabled: ['denied', 'the account is disabled'],
+  InvalidBlobType: ['mismatch', 'something else than a block blob is there'],
+  InvalidBlobOrBlock: ['mismatch', 'something else than a block blob of Sluice is there'],
+  BlobArchived: ['mismatch', 'the blob is in the archive tier'],
+  BlobImmutableDueToPolicy: ['rejected', 'a policy keeps the blob from being changed'],
+  SnapshotsPresent: ['rejected', 'the blob has snapshots, so it cannot be deleted'],
+  RequestBodyTooLarge: ['rejected', 'the server refuses files of this size; set max_file_size_mb'],
+  BlockCountExceedsLimit: ['rejected', 'the file has too many blocks; set max_file_size_mb'],
+  LeaseIdMissing: ['conflict', 'somebody holds a lease on the blob'],
+  ContainerBeingDeleted: ['missing', 'the container is being deleted'],
+  ContainerDisabled: ['missing', 'the container is disabled'],
+};
+
+const SOON: Record<string, DestinationErrorCode> = {
+  ServerBusy: 'throttled',
+  TooManyRequests: 'throttled',
+  IngressOverAccountLimit: 'throttled',
+  OperationTimedOut: 'timed-out',
+  InternalError: 'unavailable',
+  // The bytes were damaged on their way.
+  Md5Mismatch: 'interrupted',
+};
+
+interface ServiceError extends Error {
+  code?: unknown;
+  statusCode?: number;
+  response?: { headers?: { get(name: string): string | undefined } };
+}
+
+export const statusOf = (error: unknown): number | undefined => (error as ServiceError).statusCode;
+
+/** The code of an error. An answer to HEAD has it only among its headers. */
+export function codeOf(error: unknown): string {
+  const { response, code } = error as ServiceError;
+  return response?.headers?.get('x-ms-error-code') ?? (typeof code === 'string' ? code : '');
+}
+
+export const conditionOf = (seen: string | undefined) =>
+  seen === undefined ? { ifNoneMatch: '*' } : { ifMatch: seen };
+
+/** Whether there is no such blob, though there is its container. */
+export const isAbsent = (error: unknown): boolean => codeOf(error) === 'BlobNotFound';
+
+/** Whether a conditional request failed because the blob has changed. */
+export const isOutdated = (error: unknown, seen: string | undefined): boolean =>
+  ['ConditionNotMet', 'TargetConditionNotMet', 'BlobAlreadyExists'].includes(codeOf(error)) ||
+  (isAbsent(error) && seen !== undefined);
+
+export function place(config: Pick<AzureBlobConfig, 'container_name'>, key?: string): string {
+  const container = `Azure container ${JSON.stringify(config.container_name)}`;
+  return `${container}${key === undefined ? '' : `, ${JSON.stringify(key)}`}`;
+}
+
+/** The secrets of a configuration, and the signature alone, as a server may repeat it. */
+function secretsOf({ account_key: key, sas_token: sas }: AzureBlobConfig): string[] {
+  const signature = sas ? new URLSearchParams(sas).get('sig') : null;
+  return [key, sas, signature].filter((one) => typeof one === 'string' && one !== '') as string[];
+}
+
+/** Turns an error of the Azure client into a DestinationError. */
+function azureError(error: unknown, config: AzureBlobConfig, where: string, doing: string): DestinationError {
+  if (error instanceof DestinationError) return error;
+  const { name, message } = error as ServiceError;
+  const [status, code] = [statusOf(error), codeOf(error)];
+  const make = (kind: DestinationErrorCode, text: string, retryAfterMilliseconds?: number) =>
+    new DestinationError(kind, `${where}: ${text} (${doing})`, { cause: error, retryAfterMilliseconds });
+  if (error instanceof LongAnswerError) return make('unavailable', error.message);
+  if (error instanceof RedirectedError) return make('mismatch', `${error.message}; check endpoint_url`);
+  // The server chooses the code.
+  const soon = Object.hasOwn(SOON, code) ? SOON[code] : undefined;
+  if (soon) return make(soon, `the server says ${code}`, retryAfter(error));
+  const known = Object.hasOwn(OPERATOR, code) ? OPERATOR[code] : undefined;
+  if (known) return make(known[0], known[1]);
+  if (/^aborted$|premature close|terminated|socket hang up|parse error/i.test(message))
+    return make('interrupted', 'the connection was cut, or the answer was damaged');
+  const below = networkError(error, where);
+  if (below) return below;
+  if (status === 429 || status === 503)
+    return make('throttled', `the server answered ${status}`, retryAfter(error));
+  if (status === 408) return make('timed-out', 'the server answered 408');
+  if (status !== undefined && status >= 500) return make('unavailable', `the server answered ${status}`);
+  if (status === 401 || status === 403) return make('denied', 'access denied');
+  if (status === 404) return make('missing', 'not found');
+  const said = withoutSecrets(`${code || name}: ${message}`, secretsOf(config)).slice(0, 500);
+  if (status !== undefined && status >= 400)
+    return make('rejected', `the server refused the request, ${said}`);
+  // The answer is not one of Azure, or is cut off.
+  if (status !== undefined || name === 'RestError' || /unexpected end|xml/i.test(message))
+    return make('interrupted', 'the answer could not be read');
+  return make('unexpected', said);
+}
+
+function retryAfter(error: unknown): number | undefined {
+  const seconds = Number((error as ServiceError).response?.headers?.get('retry-after'));
+  return Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : undefined;
+}

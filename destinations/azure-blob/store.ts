@@ -1,0 +1,150 @@
+import { createHash, randomUUID } from 'node:crypto';
+import type { Readable } from 'node:stream';
+import type { BlobDownloadResponseParsed, ContainerClient } from '@azure/storage-blob';
+import { readContent } from '../answers.ts';
+import { type FileStore, MOST_SMALL_BYTES, type StoreWork, type Surroundings } from '../destination.ts';
+import { DestinationError } from '../errors.ts';
+import { requestLimit } from '../limits.ts';
+import { PartBuffers } from '../parts.ts';
+import type { AzureBlobConfig } from './config.ts';
+import { conditionOf, connectAzure, isAbsent, isOutdated, place } from './connection.ts';
+import { AzureUpload, MARK, md5Of, propertiesOf } from './upload.ts';
+
+/** The content of a blob, from its beginning. Undefined if there is none. */
+async function contentOf(
+  container: ContainerClient,
+  key: string,
+  abortSignal: AbortSignal,
+): Promise<(BlobDownloadResponseParsed & { body: Readable; length: number }) | undefined> {
+  try {
+    const answer = await container.getBlobClient(key).download(0, undefined, {
+      abortSignal,
+      maxRetryRequests: 0,
+    });
+    const { readableStreamBody: body, contentLength: length = 0 } = answer;
+    return { ...answer, body: body as Readable, length };
+  } catch (error) {
+    if (isAbsent(error)) return undefined;
+    throw error;
+  }
+}
+
+export function azureStore(config: AzureBlobConfig, surroundings: Surroundings, work?: StoreWork): FileStore {
+  const connection = connectAzure(config, surroundings, work);
+  const { limits } = connection;
+  const buffers = new PartBuffers();
+  let opened = 0;
+
+  /** Deletes the blob that is there, if it has this version. Otherwise resolves with false. */
+  const remove = (key: string, seen?: string, signal?: AbortSignal) =>
+    connection.send(
+      async (container, abortSignal) => {
+        try {
+          const conditions = seen === undefined ? {} : { ifMatch: seen };
+          await container.getBlobClient(key).delete({ abortSignal, conditions });
+          return true;
+        } catch (error) {
+          if (isAbsent(error) || isOutdated(error, seen)) return false;
+          throw error;
+        }
+      },
+      { key, doing: 'Delete Blob', signal },
+    );
+
+  return {
+    describe: (key) => place(config, key),
+
+    // Nobody can remove blocks that nobody joined. Azure does, after a week.
+    sweep: async () => undefined,
+
+    async open(key, labels, signal) {
+      opened += 1;
+      const metadata = Object.fromEntries(
+        Object.entries(labels).map(([name, value]) => [name.replaceAll('-', '_'), value]),
+      );
+      return new AzureUpload({
+        ...{ connection, buffers, key, signal, mayWait: opened === 1 },
+        metadata: { ...metadata, [MARK]: randomUUID() },
+      });
+    },
+
+    async get(key, signal) {
+      return connection.send(
+        async (container, abortSignal, extend) => {
+          const found = await contentOf(container, key, abortSignal);
+          if (!found) return undefined;
+          const { body, length, etag: version = '' } = found;
+          if (length > MOST_SMALL_BYTES) {
+            body.destroy();
+            return { bytes: Buffer.alloc(0), version };
+          }
+          extend(requestLimit(limits, length));
+          return { bytes: (await readContent(body, MOST_SMALL_BYTES)) ?? Buffer.alloc(0), version };
+        },
+        { key, doing: 'Get Blob', signal, cut: signal },
+      );
+    },
+
+    async put(key, bytes, seen) {
+      return connection.send(
+        async (container, abortSignal) => {
+          try {
+            await container.getBlockBlobClient(key).upload(bytes, bytes.length, {
+              ...{
+                abortSignal,
+                conditions: conditionOf(seen?.version),
+                transactionalContentMD5: md5Of(bytes),
+              },
+              blobHTTPHeaders: { blobContentType: 'application/json' },
+            });
+            return true;
+          } catch (error) {
+            if (isOutdated(error, seen?.version)) return false;
+            throw error;
+          }
+        },
+        { key, doing: 'Put Blob', limit: requestLimit(limits, bytes.length) },
+      );
+    },
+
+    async remove(key) {
+      await remove(key);
+    },
+
+    async markOf(key, signal) {
+      const found = await propertiesOf(connection, key, signal);
+      return found && (found.metadata?.[MARK] ?? null);
+    },
+
+    async removeMarked(key, mark, signal) {
+      const found = await propertiesOf(connection, key, signal);
+      return found?.metadata?.[MARK] === mark && remove(key, found.etag, signal);
+    },
+
+    async digest(key, signal) {
+      return connection.send(
+        async (container, abortSignal, extend) => {
+          const found = await contentOf(container, key, abortSignal);
+          if (!found) return undefined;
+          extend(requestLimit(limits, found.length));
+          const hash = createHash('sha256');
+          let bytes = 0;
+          for await (const chunk of found.body) {
+            signal?.throwIfAborted();
+            hash.update(chunk as Buffer);
+            bytes += (chunk as Buffer).length;
+          }
+          if (bytes !== found.length)
+            throw new DestinationError('interrupted', `${place(config, key)}: the answer was cut off`);
+          return { bytes, sha256: hash.digest('hex') };
+        },
+        { key, doing: 'Get Blob', signal, cut: signal },
+      );
+    },
+
+    close() {
+      buffers.clear();
+      connection.destroy();
+    },
+  };
+}

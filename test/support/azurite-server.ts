@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createRequire } from 'node:module';
+import path from 'node:path';
 import { eventually } from './eventually.ts';
+import { installed } from './installed.ts';
 
 /** The account of the emulator, whose key protects nothing. */
 export const ACCOUNT = {
@@ -16,9 +17,20 @@ export interface RunningAzurite {
   stop(): Promise<void>;
 }
 
+const VERSION = '3.37.0';
+
+/** It needs some 280 packages, so it is no dependency of the project. */
+function findAzurite(): string {
+  const npm = ['npm', 'install', '--no-audit', '--no-fund', '--loglevel=error', '--prefix'];
+  const name = `azurite-${VERSION}`;
+  const { found, reason } = installed(name, (folder) => [...npm, folder, `azurite@${VERSION}`]);
+  if (!found) throw new Error(reason);
+  return path.join(found, 'node_modules/azurite/dist/src/blob/main.js');
+}
+
 /** The server of Azurite as a process of its own, which keeps everything in memory. */
 export async function startAzurite(port: number): Promise<RunningAzurite> {
-  const program = createRequire(import.meta.url).resolve('azurite/dist/src/blob/main.js');
+  const program = findAzurite();
   const options = ['--inMemoryPersistence', '--silent', '--disableTelemetry', '--skipApiVersionCheck'];
   const listen = ['--blobHost', '127.0.0.1', '--blobPort', String(port), '--disableProductStyleUrl'];
   // When the channel closes, however this process ended, the shell ends the server.

@@ -12,7 +12,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { loadConfig } from '../../config.ts';
+import { SEARCH } from '../../db/event-indexes.ts';
+import { listEventPartitions } from '../../db/event-partitions.ts';
+import { summarizeOpenWeeks } from '../../db/event-weeks.ts';
 import { migrate } from '../../db/migrate.ts';
+import { createPool } from '../../db/pool.ts';
 import { startPostgres } from '../../stack/postgres.ts';
 import { API_OPTIONS, freePort, ready } from '../api-process.ts';
 import { buildGo } from '../go-program.ts';
@@ -77,6 +81,8 @@ interface Server {
   /** The kind of its events, see the load generator. */
   kind?: string;
   isApi?: boolean;
+  /** What happens with the index `search` meanwhile: it is not there, or it is told once what was stored. By default neither. */
+  search?: 'absent' | 'summarized';
 }
 const SERVERS: Record<string, Server> = {
   // `api` gets events of 10,000 known persons, `api-anonymous` gets events without a person, and in `api-set` each
@@ -84,6 +90,9 @@ const SERVERS: Record<string, Server> = {
   api,
   'api-anonymous': { ...api, kind: 'anonymous' },
   'api-set': { ...api, kind: 'set' },
+  // What the index by which few events of many are found costs.
+  'api-no-search': { ...api, kind: 'anonymous', search: 'absent' },
+  'api-search': { ...api, kind: 'anonymous', search: 'summarized' },
   ...(before && {
     before,
     'before-anonymous': { ...before, kind: 'anonymous' },
@@ -116,10 +125,31 @@ const residentPeak = (pid: number) =>
   Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
 
 async function measure(admin: pg.Client, postmaster: number, name: string, batch: number): Promise<Result> {
-  await admin.query('truncate events, event_ids');
-  await admin.query('checkpoint');
   const server = SERVERS[name];
   if (!server) throw new Error(`There is no server "${name}"; there are ${Object.keys(SERVERS).join(', ')}.`);
+  await admin.query('truncate events, event_ids, event_weeks');
+  await admin.query('checkpoint');
+  if (server.search === 'absent')
+    await eachPartition((one) => admin.query(`drop index ${one}_${SEARCH.name}`));
+  try {
+    return await measureServer(admin, postmaster, name, server, batch);
+  } finally {
+    if (server.search === 'absent')
+      await eachPartition((one) => admin.query(`create index ${one}_${SEARCH.name} on ${one} ${SEARCH.of}`));
+  }
+}
+
+async function eachPartition(work: (partition: string) => Promise<unknown>): Promise<void> {
+  for (const { name } of await listEventPartitions(pool)) await work(name);
+}
+
+async function measureServer(
+  admin: pg.Client,
+  postmaster: number,
+  name: string,
+  server: Server,
+  batch: number,
+): Promise<Result> {
   const port = await freePort();
   const [program, ...args] = server.command as [string, ...string[]];
   const isProfiled = values.profile !== undefined && program === process.execPath;
@@ -161,17 +191,23 @@ async function measure(admin: pg.Client, postmaster: number, name: string, batch
       ],
     ]);
     let [output, before, after] = ['', [0, 0], [0, 0]];
+    let summary: Promise<unknown> | undefined;
+    const work = { signal: new AbortController().signal, beat: () => undefined };
     const usage = () => [
       processStat(child.pid as number)?.own ?? 0,
       (processStat(postmaster)?.own ?? 0) + childrenCpu(postmaster),
     ];
     load.stderr.pipe(process.stderr);
     load.stdout.setEncoding('utf8').on('data', (text: string) => {
-      if (text.includes('begin')) before = usage();
+      if (text.includes('begin')) {
+        before = usage();
+        if (server.search === 'summarized') summary = summarizeOpenWeeks(pool, work);
+      }
       if (text.includes('end')) after = usage();
       output += text;
     });
     await new Promise((resolve) => load.once('close', resolve));
+    await summary;
     const result = JSON.parse(output.slice(output.indexOf('{'))) as Load;
     const { rows } = await admin.query(
       'select (select count(*)::int from events), (select count(*)::int as ids from event_ids)',
@@ -210,6 +246,7 @@ const postgres = await startPostgres({
   settings: { shared_buffers: '1GB', max_wal_size: '8GB' },
 });
 const databaseUrl = postgres.url;
+const pool = createPool({ url: databaseUrl, size: 2, name: 'bench' });
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => void postgres.stop().finally(() => process.exit(1)));
 }
@@ -254,6 +291,7 @@ try {
     }
   }
   await admin.end();
+  await pool.end();
   console.log(table.join('\n'));
 } finally {
   await postgres.stop();

@@ -217,11 +217,19 @@ describe('what cannot be read', () => {
       return waiting.length === 10;
     });
     await world.stop(matching);
+    const own = new Set(
+      (await rows('select seq from function_queue where function_id = $1', [works])).map(({ seq }) => seq),
+    );
+    const postponed: unknown[] = [];
+    meanwhile('postpone-invocations', async ([seqs = []]) => {
+      postponed.push(...seqs);
+    });
     await world.change(broken, { paused: false }, bob);
     await world.change(works, { paused: false }, bob);
     await store({ url: null });
     const runtime = world.start();
-    await eventually(async () => (await world.history(works)).length === 5);
+    await eventually(async () => (await world.history(works)).length === 5 && postponed.length >= 5);
+    expect(postponed.filter((seq) => own.has(seq))).toEqual([]);
     expect(await statuses(broken)).toEqual([]);
     await store(inputs);
     await world.change(broken, { name: 'mended' }, bob);

@@ -42,3 +42,11 @@ export const hostAddress = (host: unknown): unknown =>
 /** A URL as it is compared: its host has no case, and the default port can be left out. */
 export const urlAddress = (url: unknown): unknown =>
   typeof url === 'string' ? (URL.parse(url.trim())?.href ?? url.trim()) : url;
+
+/** Tells what is wrong with the URL of a store. The text does not repeat it, since it may contain a password or a signature. */
+export function endpointFault(endpoint: string): string | undefined {
+  const url = URL.parse(endpoint);
+  const isPlain =
+    url && /^https?:$/.test(url.protocol) && !url.username && !url.password && !url.search && !url.hash;
+  return isPlain ? undefined : 'endpoint_url must be an http or https URL without user, password and query';
+}

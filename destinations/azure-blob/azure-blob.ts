@@ -1,7 +1,8 @@
-import type { FilesDestination, Surroundings } from '../destination.ts';
+import type { FilesDestination } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
 import { fileOptions, ONCE_BY_MANIFEST } from '../file-options.ts';
 import { probeKey } from '../object-keys.ts';
+import { closing } from '../requests.ts';
 import {
   type AzureBlobConfig,
   azureAddress,
@@ -9,7 +10,7 @@ import {
   azurePlace,
   expandConnectionString,
 } from './config.ts';
-import { type AzureConnection, connectAzure } from './connection.ts';
+import { connectAzure } from './connection.ts';
 import { azureStore } from './store.ts';
 import { propertiesOf } from './upload.ts';
 
@@ -37,7 +38,7 @@ export const azureBlob: FilesDestination<AzureBlobConfig> = {
       description:
         'Ensure the account and the container exist and that we have permission to read blobs in it.',
       run: (config, surroundings, signal) =>
-        connected(config, surroundings, async (connection) => {
+        closing(connectAzure(config, surroundings), async (connection) => {
           const name = JSON.stringify(config.container_name);
           try {
             // A signature may be for blobs only, so it asks for one that is not there.
@@ -57,7 +58,7 @@ export const azureBlob: FilesDestination<AzureBlobConfig> = {
       name: 'Write to Azure container',
       description: 'Ensure we can write below the configured prefix, by a blob that is deleted again.',
       run: (config, surroundings, signal) =>
-        connected(config, surroundings, async (connection) => {
+        closing(connectAzure(config, surroundings), async (connection) => {
           const key = probeKey(config.prefix);
           try {
             await connection.send(
@@ -86,16 +87,3 @@ export const azureBlob: FilesDestination<AzureBlobConfig> = {
     },
   ],
 };
-
-async function connected<T>(
-  config: AzureBlobConfig,
-  surroundings: Surroundings,
-  work: (connection: AzureConnection) => Promise<T>,
-): Promise<T> {
-  const connection = connectAzure(config, surroundings);
-  try {
-    return await work(connection);
-  } finally {
-    connection.destroy();
-  }
-}

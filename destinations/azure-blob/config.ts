@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { urlAddress } from '../address.ts';
+import { endpointFault, urlAddress } from '../address.ts';
 import { listText, type RawConfig, secret } from '../config.ts';
 import { DestinationConfigError } from '../errors.ts';
 import { checkFileFields, fileFields } from '../file-options.ts';
@@ -41,15 +41,8 @@ export const azureBlobFields = z
       );
     if (account && !/^[a-z0-9]{3,24}$/.test(account))
       complain('account_name', `account_name: ${JSON.stringify(account)} is not a valid name of an account`);
-    if (endpoint) {
-      const url = URL.parse(endpoint);
-      // The message does not repeat the URL, since it may contain a signature.
-      if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
-        complain(
-          'endpoint_url',
-          'endpoint_url must be an http or https URL without user, password and query',
-        );
-    }
+    const fault = endpoint ? endpointFault(endpoint) : undefined;
+    if (fault) complain('endpoint_url', fault);
     if (config.account_key && config.sas_token)
       complain('sas_token', 'account_key and sas_token cannot be set together: one of them is enough');
     if (!account && (config.account_key || !endpoint))

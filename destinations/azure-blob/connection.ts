@@ -4,49 +4,23 @@ import {
   newPipeline,
   StorageSharedKeyCredential,
 } from '@azure/storage-blob';
-import { within } from '../../egress/no-answer.ts';
 import { LongAnswerError } from '../answers.ts';
 import type { StoreWork, Surroundings } from '../destination.ts';
 import { DestinationError, type DestinationErrorCode, networkError, withoutSecrets } from '../errors.ts';
-import { type Limits, limitsOf, noAnswerFrom } from '../limits.ts';
-import { PATIENCE, patiently } from '../retry.ts';
+import { type RequestOptions, type Requests, requestsTo } from '../requests.ts';
 import { type AzureBlobConfig, endpointOf } from './config.ts';
 import { guardedHttpClient, RedirectedError } from './http-client.ts';
 
-const GRACE_MILLISECONDS = 5_000;
-
-interface SendOptions {
-  key?: string;
-  /** The operation, as Azure calls it. */
-  doing: string;
-  /** Keeps the request from being made and from being repeated. */
-  signal?: AbortSignal | undefined;
-  /** Ends the request while it is under way. */
-  cut?: AbortSignal | undefined;
-  /** How long the request and its answer may take, in milliseconds. By default, as long as a small answer. */
-  limit?: number;
-  /** Whether the server may be silent until then, because it works. */
-  mayBeSilent?: boolean;
-  /** The bytes of rows in its body. When they have arrived, later requests of this attempt are repeated. */
-  rowBytes?: number;
-}
-
-export interface AzureConnection {
+export interface AzureConnection extends Omit<Requests, 'send'> {
   config: AzureBlobConfig;
-  limits: Limits;
-  /** How long requests under way may take to end after the upload was aborted. */
-  graceMilliseconds: number;
-  /**
-   * Makes a request, and repeats it while that may help, once rows have arrived in this attempt. The request ends at
-   * `abortSignal`. `extend` gives it more time, counted from its beginning.
-   */
+  /** Makes a request to the container, as `Requests` does. */
   send<T>(
     request: (
       container: ContainerClient,
       abortSignal: AbortSignal,
       extend: (limit: number) => void,
     ) => Promise<T>,
-    options: SendOptions,
+    options: RequestOptions,
   ): Promise<T>;
   destroy(): void;
 }
@@ -54,7 +28,7 @@ export interface AzureConnection {
 export function connectAzure(
   config: AzureBlobConfig,
   surroundings: Surroundings,
-  { onWait, hasFlowed: flowedBefore = false }: StoreWork = {},
+  work: StoreWork = {},
 ): AzureConnection {
   const { account_name: account, account_key: accountKey, sas_token: sas } = config;
   if (!sas && !(account && accountKey)) {
@@ -63,12 +37,12 @@ export function connectAzure(
       `${place(config)}: set connection_string, or account_name with account_key or sas_token. The credentials of the machine that Sluice runs on are not used for exports.`,
     );
   }
-  const patience = surroundings.patience ?? PATIENCE;
-  const limits = limitsOf(surroundings);
   const endpoint = endpointOf(config);
   const server = URL.parse(endpoint)?.host ?? endpoint;
   const agents = surroundings.egress.agents(32);
-  let hasFlowed = flowedBefore;
+  const requests = requestsTo(server, surroundings, work, (error, { key, doing }) =>
+    azureError(error, config, place(config, key), doing),
+  );
   const credential =
     account && accountKey ? new StorageSharedKeyCredential(account, accountKey) : new AnonymousCredential();
   const query = sas ? `?${sas.replace(/^\?/, '')}` : '';
@@ -82,31 +56,17 @@ export function connectAzure(
         userAgentOptions: { userAgentPrefix: 'sluice' },
       }),
     );
-  const container = containerBy(limits.idle);
+  const container = containerBy(requests.limits.idle);
   const silentContainer = containerBy(0);
 
   return {
+    ...requests,
     config,
-    limits,
-    graceMilliseconds: Math.min(GRACE_MILLISECONDS, limits.idle),
-    send: (request, { key, doing, signal, cut, limit = limits.answer, mayBeSilent = false, rowBytes = 0 }) =>
-      patiently(
-        async () => {
-          const over = onWait?.(`${server} (${doing})`);
-          try {
-            const result = await within(limit, noAnswerFrom(server), cut, (abortSignal, extend) =>
-              request(mayBeSilent ? silentContainer : container, abortSignal, extend),
-            );
-            hasFlowed ||= rowBytes > 0;
-            return result;
-          } catch (error) {
-            signal?.throwIfAborted();
-            throw azureError(error, config, place(config, key), doing);
-          } finally {
-            over?.();
-          }
-        },
-        { signal, onWait, patience, hasFlowed: () => hasFlowed },
+    send: (request, options) =>
+      requests.send(
+        (abortSignal, extend) =>
+          request(options.mayBeSilent ? silentContainer : container, abortSignal, extend),
+        options,
       ),
     destroy: () => agents.destroy(),
   };

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { urlAddress } from '../address.ts';
+import { endpointFault, urlAddress } from '../address.ts';
 import { listText, type RawConfig, secret } from '../config.ts';
 import { checkFileFields, fileFields } from '../file-options.ts';
 
@@ -45,15 +45,8 @@ export const s3Fields = z
       complain('bucket_name', `bucket_name: ${JSON.stringify(bucket)} is not a valid bucket name`);
     if (!/^[A-Za-z0-9-]{1,64}$/.test(region))
       complain('region', `region: ${JSON.stringify(region)} is not a valid region name`);
-    if (endpoint) {
-      const url = URL.parse(endpoint);
-      // The message does not repeat the URL, since it may contain a password.
-      if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
-        complain(
-          'endpoint_url',
-          'endpoint_url must be an http or https URL without user, password and query',
-        );
-    }
+    const fault = endpoint ? endpointFault(endpoint) : undefined;
+    if (fault) complain('endpoint_url', fault);
     if (encryption && !ENCRYPTIONS.includes(encryption)) {
       complain(
         'encryption',

@@ -1,60 +1,28 @@
 import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
-import { within } from '../../egress/no-answer.ts';
 import type { AgentPair } from '../../egress/sockets.ts';
 import { LongAnswerError } from '../answers.ts';
 import type { StoreWork, Surroundings } from '../destination.ts';
 import { DestinationError, type DestinationErrorCode, networkError, withoutSecrets } from '../errors.ts';
-import { type Limits, limitsOf, noAnswerFrom } from '../limits.ts';
-import { PATIENCE, patiently } from '../retry.ts';
+import { type RequestOptions, type Requests, requestsTo } from '../requests.ts';
 import { boundAnswers } from './bound-answers.ts';
 import type { S3Config } from './config.ts';
-
-const GRACE_MILLISECONDS = 5_000;
-
-interface SendOptions {
-  key?: string;
-  doing: string;
-  /** Keeps the request from being made and from being repeated. */
-  signal?: AbortSignal | undefined;
-  /** Ends the request while it is under way. */
-  cut?: AbortSignal | undefined;
-  /** How long the request and its answer may take, in milliseconds. By default, as long as a small answer. */
-  limit?: number;
-  /** Whether the server may be silent until then, because it works. */
-  mayBeSilent?: boolean;
-  /** The bytes of rows in its body. When they have arrived, later requests of this attempt are repeated. */
-  rowBytes?: number;
-  /** The number of attempts, if fewer than usual. */
-  attempts?: number;
-  onRetry?: () => void;
-}
 
 /** Sends commands to the server. They end when the time of the request is over. */
 export interface S3Sender {
   send: S3Client['send'];
 }
 
-export interface S3Connection {
+export interface S3Connection extends Omit<Requests, 'send'> {
   config: S3Config;
-  limits: Limits;
-  /** How long requests under way may take to end after the upload was aborted. */
-  graceMilliseconds: number;
-  /**
-   * Makes a request, and repeats it while that may help, once rows have arrived in this attempt. `doing` names the right
-   * that it needs. `extend` gives it more time, counted from its beginning.
-   */
+  /** Makes a request as `Requests` does. `doing` names the right that it needs. */
   send<T>(
     request: (client: S3Sender, extend: (limit: number) => void) => Promise<T>,
-    options: SendOptions,
+    options: RequestOptions,
   ): Promise<T>;
   destroy(): void;
 }
 
-export function connectS3(
-  config: S3Config,
-  surroundings: Surroundings,
-  { onWait, hasFlowed: flowedBefore = false }: StoreWork = {},
-): S3Connection {
+export function connectS3(config: S3Config, surroundings: Surroundings, work: StoreWork = {}): S3Connection {
   const { aws_access_key_id: accessKeyId, aws_secret_access_key: secretAccessKey } = config;
   if (!accessKeyId || !secretAccessKey) {
     throw new DestinationError(
@@ -62,10 +30,9 @@ export function connectS3(
       `${place(config)}: aws_access_key_id and aws_secret_access_key are not set. The credentials of the machine that Sluice runs on are not used for exports.`,
     );
   }
-  const patience = surroundings.patience ?? PATIENCE;
-  const limits = limitsOf(surroundings);
-  const server = serverOf(config);
-  let hasFlowed = flowedBefore;
+  const requests = requestsTo(serverOf(config), surroundings, work, (error, { key, doing }) =>
+    s3Error(error, config, place(config, key), doing),
+  );
   const agents = surroundings.egress.agents(32);
   const options: S3ClientConfig = {
     region: config.region,
@@ -88,7 +55,7 @@ export function connectS3(
     requestHandler: {
       ...agentsOf(agents),
       // The agents limit the time of connecting, and send() that of the request.
-      socketTimeout: limits.idle,
+      socketTimeout: requests.limits.idle,
     },
     logger: { trace() {}, debug() {}, info() {}, warn() {}, error() {} },
   };
@@ -97,44 +64,15 @@ export function connectS3(
   const silentClient = new S3Client({ ...options, requestHandler });
   for (const one of [client, silentClient]) boundAnswers(one);
 
-  /** Makes a request once, within its limit. */
-  const once: S3Connection['send'] = (request, { cut, limit = limits.answer, mayBeSilent = false }) =>
-    within(limit, noAnswerFrom(server), cut, (abortSignal, extend) => {
-      const by = mayBeSilent ? silentClient : client;
-      const send = ((command) => by.send(command, { abortSignal })) as S3Sender['send'];
-      return request({ send }, extend);
-    });
-
   return {
+    ...requests,
     config,
-    limits,
-    graceMilliseconds: Math.min(GRACE_MILLISECONDS, limits.idle),
-    send: (request, options) => {
-      const { key, doing, signal, attempts, onRetry, rowBytes = 0 } = options;
-      return patiently(
-        async (attempt) => {
-          if (attempt > 1) onRetry?.();
-          const over = onWait?.(`${server} (${doing})`);
-          try {
-            const result = await once(request, options);
-            hasFlowed ||= rowBytes > 0;
-            return result;
-          } catch (error) {
-            signal?.throwIfAborted();
-            throw s3Error(error, config, place(config, key), doing);
-          } finally {
-            over?.();
-          }
-        },
-        {
-          ...{ signal, onWait, hasFlowed: () => hasFlowed },
-          patience: {
-            ...patience,
-            attempts: Math.min(attempts ?? Number.POSITIVE_INFINITY, patience.attempts),
-          },
-        },
-      );
-    },
+    send: (request, options) =>
+      requests.send((abortSignal, extend) => {
+        const by = options.mayBeSilent ? silentClient : client;
+        const send = ((command) => by.send(command, { abortSignal })) as S3Sender['send'];
+        return request({ send }, extend);
+      }, options),
     destroy() {
       client.destroy();
       silentClient.destroy();

@@ -1,10 +1,11 @@
 import { DeleteObjectCommand, HeadBucketCommand, PutObjectCommand } from '@aws-sdk/client-s3';
-import type { FilesDestination, Surroundings } from '../destination.ts';
+import type { FilesDestination } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
 import { fileOptions, ONCE_BY_MANIFEST } from '../file-options.ts';
 import { probeKey } from '../object-keys.ts';
+import { closing } from '../requests.ts';
 import { encryptionOf, type S3Config, s3Address, s3Fields, s3Place } from './config.ts';
-import { connectS3, type S3Connection } from './connection.ts';
+import { connectS3 } from './connection.ts';
 import { s3Store } from './store.ts';
 
 /** Writes files into a bucket of S3 or of any server that speaks its protocol. */
@@ -32,7 +33,7 @@ export const s3: FilesDestination<S3Config> = {
         'Ensure the configured S3 bucket exists and that we have the required permissions to access it.',
       async run(config, surroundings, signal) {
         const name = JSON.stringify(config.bucket_name);
-        return connected(config, surroundings, async (connection) => {
+        return closing(connectS3(config, surroundings), async (connection) => {
           try {
             await connection.send(
               (client) => client.send(new HeadBucketCommand({ Bucket: config.bucket_name })),
@@ -55,7 +56,7 @@ export const s3: FilesDestination<S3Config> = {
       async run(config, surroundings, signal) {
         const Key = probeKey(config.prefix);
         const target = { Bucket: config.bucket_name, Key };
-        return connected(config, surroundings, async (connection) => {
+        return closing(connectS3(config, surroundings), async (connection) => {
           try {
             await connection.send(
               (client) => client.send(new PutObjectCommand({ ...target, Body: '', ...encryptionOf(config) })),
@@ -86,16 +87,3 @@ export const s3: FilesDestination<S3Config> = {
     },
   ],
 };
-
-async function connected<T>(
-  config: S3Config,
-  surroundings: Surroundings,
-  work: (connection: S3Connection) => Promise<T>,
-): Promise<T> {
-  const connection = connectS3(config, surroundings);
-  try {
-    return await work(connection);
-  } finally {
-    connection.destroy();
-  }
-}

@@ -54,6 +54,12 @@ const variables = {
   SLUICE_POSTGRES_PORT: port
     .default(5433)
     .describe('Port of the embedded Postgres, which listens on loopback only.'),
+  SLUICE_POSTGRES_MEMORY_MB: positive
+    .min(512)
+    .optional()
+    .describe(
+      'Memory that the embedded Postgres counts on, in MiB. A quarter of it becomes its buffers. Default: the memory of the machine, or of the control group.',
+    ),
   SLUICE_DATABASE_POOL: positive
     .default(10)
     .describe(

@@ -10,6 +10,10 @@ export interface DatabaseReport {
   /** How far Postgres's clock is ahead of this machine's. */
   clockSkewSeconds: number;
   bytes: number;
+  /** The memory that Postgres keeps pages in. */
+  bufferBytes: number;
+  /** How large its log may grow between two checkpoints. */
+  logBytes: number;
   /** How many connections Postgres accepts from users like this one. */
   connections: number;
 }
@@ -29,6 +33,8 @@ export async function diagnoseDatabase(url: string): Promise<DatabaseReport> {
     const { rows } = await client.query(
       `select current_setting('server_version_num')::int / 10000 as version,
          extract(epoch from clock_timestamp())::float8 as now, pg_database_size(current_database())::float8 as bytes,
+         pg_size_bytes(current_setting('shared_buffers'))::float8 as "bufferBytes",
+         pg_size_bytes(current_setting('max_wal_size'))::float8 as "logBytes",
          current_setting('max_connections')::int
            - (select sum(setting::int)::int from pg_settings
               where name in ('superuser_reserved_connections', 'reserved_connections')) as connections`,
@@ -44,8 +50,8 @@ export async function diagnoseDatabase(url: string): Promise<DatabaseReport> {
             )
           ).rows[0]
         : { organizations: 0, users: 0 };
-    const { version, bytes, connections } = rows[0];
-    return { version, bytes, connections, applied, known, clockSkewSeconds, ...counts };
+    const { now: _, ...found } = rows[0];
+    return { ...found, applied, known, clockSkewSeconds, ...counts };
   } finally {
     await client.end();
   }

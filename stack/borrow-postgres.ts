@@ -48,6 +48,7 @@ export async function withInstallationDatabase<T>(
     const postgres = await startPostgres({
       dataDir,
       cacheDir: config.SLUICE_CACHE_DIR,
+      memoryMb: config.SLUICE_POSTGRES_MEMORY_MB,
       port: 0,
       report,
     });

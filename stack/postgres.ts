@@ -13,6 +13,7 @@ import {
   requireVersion,
   writeSettings,
 } from './postgres/cluster.ts';
+import { roomFor, settingsThatFit } from './postgres/fitting.ts';
 import { chooseRunAs, invocation } from './postgres/run-as.ts';
 import { freePort, requireFreePort, requireSpace, requireWritable } from './preflight.ts';
 import { type Report, StackProblem } from './problem.ts';
@@ -27,6 +28,8 @@ export interface PostgresOptions {
   port: number;
   /** Created if it is missing. */
   database?: string;
+  /** The memory that Postgres counts on, in MiB. By default that of the machine. */
+  memoryMb?: number | undefined;
   /** More settings for postgresql.conf. They override Sluice's own. */
   settings?: Record<string, string>;
   report?: Report;
@@ -41,12 +44,9 @@ export interface Postgres extends Service {
   port: number;
 }
 
-/** Settings for a small machine that also runs everything else. Durability stays at the defaults of Postgres. */
+/** Settings for every machine; `settingsThatFit` has the others. Durability stays at the defaults of Postgres. */
 const SETTINGS: Record<string, string> = {
   max_connections: '200',
-  shared_buffers: '256MB',
-  min_wal_size: '256MB',
-  max_wal_size: '2GB',
   random_page_cost: '1.1',
   fsync: 'on',
   synchronous_commit: 'on',
@@ -68,7 +68,8 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   const program = path.join(binaries.home, 'bin', 'postgres');
   const { withoutNamespace = false } = options;
   const runAs = await chooseRunAs({ program, dataDir, cluster, withoutNamespace });
-  const settings = { ...SETTINGS, ...options.settings };
+  const fitting = settingsThatFit(roomFor(dataDir, options.memoryMb));
+  const settings = { ...SETTINGS, ...fitting, ...options.settings };
 
   if (existsSync(cluster)) {
     requireVersion(cluster, binaries.major);

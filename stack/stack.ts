@@ -126,7 +126,8 @@ export class StackRunner {
     const postgres = async (signal: AbortSignal) => {
       if (config.DATABASE_URL) return config.DATABASE_URL;
       report(`Starting Postgres on port ${plan.ports.postgres} …`);
-      const start = () => startPostgres({ ...common, signal, port: plan.ports.postgres });
+      const memoryMb = config.SLUICE_POSTGRES_MEMORY_MB;
+      const start = () => startPostgres({ ...common, signal, memoryMb, port: plan.ports.postgres });
       const kept = await this.keep('Postgres', start, logFile('postgres'));
       this.postgres = kept;
       return kept.current.url;

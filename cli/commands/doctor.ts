@@ -17,6 +17,8 @@ import { say, settings } from '../context.ts';
 const finding = (check: string, ok: boolean, sentence: string): Finding => ({ check, ok, sentence });
 const GIBIBYTE = 1024 ** 3;
 const CLOCK_TOLERANCE_SECONDS = 2;
+/** What Postgres has as it comes, if nobody sets it. */
+const STOCK = { bufferBytes: 128 * 1024 ** 2, logBytes: GIBIBYTE };
 
 function lookAtNode(): Finding {
   const major = Number(process.versions.node.split('.')[0]);
@@ -86,6 +88,18 @@ function lookAtKeys(config: Config): Finding {
       );
 }
 
+/** Says what Postgres has, and what it should have. It knows nothing of its machine, so it never fails. */
+function lookAtRoom({ bufferBytes, logBytes }: DatabaseReport): Finding {
+  const size = (bytes: number) =>
+    bytes < GIBIBYTE ? `${Math.round(bytes / 1024 ** 2)} MiB` : `${(bytes / GIBIBYTE).toFixed(1)} GiB`;
+  const has = `Postgres has buffers of ${size(bufferBytes)} (shared_buffers) and a log of up to ${size(logBytes)} (max_wal_size).`;
+  const isStock = bufferBytes <= STOCK.bufferBytes || logBytes <= STOCK.logBytes;
+  const advice = isStock
+    ? ' Set shared_buffers to a quarter of its memory, max_wal_size to 8 to 16 GiB where the disk has room, and checkpoint_timeout to 15 minutes: capture slows down as the tables grow otherwise.'
+    : '';
+  return finding('room', true, has + advice);
+}
+
 function lookAtReport(report: DatabaseReport, config: Config): Finding[] {
   const needed = mostConnections(config);
   const lacking = report.known - report.applied;
@@ -114,6 +128,7 @@ function lookAtReport(report: DatabaseReport, config: Config): Finding[] {
         ? 'The clocks of this machine and of Postgres agree.'
         : `The clocks of this machine and of Postgres differ by ${skew.toFixed(1)} s. Synchronise both with NTP.`,
     ),
+    lookAtRoom(report),
     finding(
       'connections',
       needed <= report.connections,

@@ -73,8 +73,9 @@ describe('the embedded Postgres', () => {
     await first.stop();
     expect(await first.exited).toEqual({ code: 0, signal: null });
     expect(isRunning(first.pid)).toBe(false);
-    const second = await start({ dataDir });
+    const second = await start({ dataDir, memoryMb: 1024 });
     expect(await query(second.url, 'select count(*)::int from kept')).toEqual([[10]]);
+    expect(await query(second.url, 'show shared_buffers')).toEqual([['256MB']]);
   });
 
   test('recovers after kill -9, with everything that was committed', async () => {

@@ -103,8 +103,9 @@ async function start(): Promise<void> {
   mkdirSync(path.join(stateDir, 'namespaces'));
   mkdirSync(path.join(stateDir, DATA_DIRS));
   const common = { dataDir: stateDir, cacheDir, report, signal: building.signal };
-  // Data that is thrown away need not survive a power failure.
-  const settings = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' };
+  // Data that is thrown away need not survive a power failure, and there is little of it.
+  const durability = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' };
+  const settings = { ...durability, shared_buffers: '256MB', max_wal_size: '2GB' };
   const bundled = workflowBundle();
   [postgres, temporal] = await Promise.all([
     startPostgres({ ...common, port: 0, database: 'postgres', settings }),

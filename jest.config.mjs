@@ -1,20 +1,12 @@
-// The sources are TypeScript modules that Node runs directly. Jest strips the types in the same way.
+// The sources are TypeScript modules. Node runs them directly, also in tests.
 export default {
-  testEnvironment: process.env.TEST_TIMES ? '<rootDir>/test/support/measured-environment.ts' : 'node',
+  testEnvironment: `<rootDir>/test/support/${process.env.TEST_TIMES ? 'measured' : 'native'}-environment.ts`,
+  runtime: '<rootDir>/test/support/native-runtime.ts',
   testSequencer: '<rootDir>/test/support/longest-first.ts',
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],
-  transform: {
-    '\\.ts$': [
-      '@swc/jest',
-      {
-        jsc: { target: 'es2024', parser: { syntax: 'typescript' } },
-        module: { type: 'es6' },
-        sourceMaps: 'inline',
-      },
-    ],
-  },
+  transform: {},
   setupFilesAfterEnv: ['<rootDir>/test/support/every-file.ts'],
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',

@@ -43,7 +43,6 @@ async function runTests(copy: string, { test, named }: Mutation): Promise<Report
   const child = spawn(
     process.execPath,
     [
-      '--experimental-vm-modules',
       path.join(copy, 'node_modules/jest/bin/jest.js'),
       ...['--rootDir', copy, '--config', path.join(copy, 'jest.config.mjs')],
       // A test that fails may leave a server open, which would keep jest from ending.

@@ -52,15 +52,10 @@ const colors = process.stderr.isTTY ? { FORCE_COLOR: '1' } : {};
 const quiet = { env: { ...process.env, ...colors }, quiet: true };
 // The checks run while the servers start and the first tests wait. Their output is printed at the end.
 const checks = [run(bin('biome'), ['check', '.'], quiet), run(bin('tsc'), [], quiet)];
-const nodeArguments = [
-  '--experimental-vm-modules',
-  // What V8 keeps of compiled scripts would hold the modules of every earlier test file in memory.
-  '--no-compilation-cache',
-];
 const runJest = async (options: string[]): Promise<number> => {
   const jest = path.join(root, 'node_modules/jest/bin/jest.js');
   const env = { ...process.env, NODE_NO_WARNINGS: '1', TEST_LONG: long ? '1' : '' };
-  return (await run(process.execPath, [...nodeArguments, jest, ...options], { env })).code;
+  return (await run(process.execPath, [jest, ...options], { env })).code;
 };
 
 /** Runs the tests. Runs the files that failed once more, and puts both reports together in the caller's file. */

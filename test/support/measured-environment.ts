@@ -1,8 +1,8 @@
 import { appendFileSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { TestEnvironment } from 'jest-environment-node';
+import NativeEnvironment from './native-environment.ts';
 
-type Arguments = ConstructorParameters<typeof TestEnvironment>;
+type Arguments = ConstructorParameters<typeof NativeEnvironment>;
 
 /** The kernel counts processor time in hundredths of a second. */
 const TICKS = 100;
@@ -31,7 +31,7 @@ function cpuSeconds(): number {
 }
 
 /** The usual environment; it writes down what each test file took, as a line of JSON in the file `TEST_TIMES`. */
-export default class MeasuredEnvironment extends TestEnvironment {
+export default class MeasuredEnvironment extends NativeEnvironment {
   readonly file: string;
   readonly begun = { at: Date.now(), cpu: cpuSeconds() };
   loaded = this.begun;

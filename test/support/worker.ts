@@ -1,5 +1,6 @@
 import { afterAll, beforeAll } from '@jest/globals';
 import type { Client } from '@temporalio/client';
+import { IllegalStateError } from '@temporalio/common';
 import { Runtime } from '@temporalio/worker';
 import { type Config, loadConfig } from '../../config.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
@@ -11,14 +12,21 @@ import { asReader, databaseForFile, type TestDatabase } from './database.ts';
 import { allocateNamespace, connectTo } from './temporal.ts';
 
 const logger = createLogger({ name: 'test', level: 'silent' });
-let isInstalled = false;
+
+/** Temporal's library has one runtime in a process, which runs several test files. */
+function installRuntime(): void {
+  try {
+    Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
+  } catch (error) {
+    if (!(error instanceof IllegalStateError)) throw error;
+  }
+}
 
 /** A worker in this process, with the workflows that were bundled for the whole run. */
 export function startTestWorker(
   dependencies: Omit<WorkerDependencies, 'logger' | 'readerAddress'>,
 ): Promise<RunningWorker> {
-  if (!isInstalled) Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
-  isInstalled = true;
+  installRuntime();
   const readerAddress = asReader(dependencies.config.DATABASE_URL as string);
   return startWorker({ logger, readerAddress, ...dependencies });
 }

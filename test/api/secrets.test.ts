@@ -9,6 +9,7 @@ import { secretKeys } from '../../values/marked-secrets.ts';
 import { firstTypes } from '../destinations/subject.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { insertExportOf } from '../support/batch-export-rows.ts';
+import { eventually } from '../support/eventually.ts';
 import { fill, idsOf, operations } from '../support/routes.ts';
 
 const KEYRING_CANARY = 'canarycanarycanarycanarycanarycanarycanaryA';
@@ -87,7 +88,11 @@ beforeAll(async () => {
   for (const destination of destinationsWithSecrets((echo.address() as AddressInfo).port)) {
     const body = { name: destination.type, interval: 'hour', paused: true, destination };
     const url = `/api/projects/${anna.projectId}/batch_exports/`;
-    const answer = await api.request(anna, 'POST', url, body);
+    // Where the machine is busy, the API asks to come back.
+    const answer = await eventually(async () => {
+      const one = await api.request(anna, 'POST', url, body);
+      return ![429, 503].includes(one.statusCode) && one;
+    });
     expect([answer.statusCode, answer.body.includes(SECRET_CANARY)]).toEqual([201, false]);
     exportIds.push(answer.json<{ id: string }>().id);
   }

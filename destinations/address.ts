@@ -43,10 +43,15 @@ export const hostAddress = (host: unknown): unknown =>
 export const urlAddress = (url: unknown): unknown =>
   typeof url === 'string' ? (URL.parse(url.trim())?.href ?? url.trim()) : url;
 
-/** Tells what is wrong with the URL of a store. The text does not repeat it, since it may contain a password or a signature. */
-export function endpointFault(endpoint: string): string | undefined {
-  const url = URL.parse(endpoint);
-  const isPlain =
-    url && /^https?:$/.test(url.protocol) && !url.username && !url.password && !url.search && !url.hash;
-  return isPlain ? undefined : 'endpoint_url must be an http or https URL without user, password and query';
+/** Whether a text is an http or https URL, and contains neither a password nor a signature. */
+export function isPlainUrl(text: string): boolean {
+  const url = URL.parse(text);
+  if (!url || !/^https?:$/.test(url.protocol)) return false;
+  return !url.username && !url.password && !url.search && !url.hash;
 }
+
+/** Tells what is wrong with the URL of a store. The text does not repeat it, since it may contain a secret. */
+export const endpointFault = (endpoint: string): string | undefined =>
+  isPlainUrl(endpoint)
+    ? undefined
+    : 'endpoint_url must be an http or https URL without user, password and query';

@@ -5,6 +5,7 @@ import { describeField, type FieldDescription, type RawConfig } from './config.t
 import type { Destination, ModelName } from './destination.ts';
 import { DestinationConfigError } from './errors.ts';
 import { file } from './file/file.ts';
+import { googleCloudStorage } from './google-cloud-storage/google-cloud-storage.ts';
 import { http } from './http/http.ts';
 import { noOp } from './no-op/no-op.ts';
 import { postgres } from './postgres/postgres.ts';
@@ -15,7 +16,9 @@ import type { WriteTarget } from './write-target.ts';
 type AnyDestination = Destination<unknown>;
 
 /** Every destination. Their `types` are all the names that the API knows. */
-const DESTINATIONS = [s3, azureBlob, postgres, http, file, noOp] as unknown as readonly AnyDestination[];
+const DESTINATIONS = [
+  ...[s3, azureBlob, googleCloudStorage, postgres, http, file, noOp],
+] as unknown as readonly AnyDestination[];
 
 export const DESTINATION_TYPES: readonly string[] = DESTINATIONS.flatMap((destination) => destination.types);
 

@@ -1,7 +1,7 @@
 import type { Pool } from '../db/pool.ts';
 import type { Egress } from '../egress/egress.ts';
+import { AccessTokens } from '../egress/google-tokens.ts';
 import type { Keyring } from '../secrets/envelope.ts';
-import { AccessTokens } from './reads/access-tokens.ts';
 import { resolveIntegration } from './reads/resolve.ts';
 import {
   awsKeysOf,

@@ -1,13 +1,13 @@
 import { stepsOf, versionsOf } from '../../actions/reads/steps-of.ts';
 import { cohortsToInline } from '../../cohorts/reads/reached-cohorts.ts';
 import type { Pool } from '../../db/pool.ts';
+import { AccessTokenError } from '../../egress/google-tokens.ts';
 import type { FunctionCommandDependencies } from '../../functions/commands/dependencies.ts';
 import type { ReplayDependencies } from '../../functions/commands/replay.ts';
 import type { TryDependencies } from '../../functions/commands/try-function.ts';
 import { IntegrationError, type Integrations } from '../../functions/effects.ts';
 import { findTemplate } from '../../functions/templates/index.ts';
 import { createCredentials } from '../../integrations/credentials.ts';
-import { AccessTokenError } from '../../integrations/reads/access-tokens.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 
 /** What the routes of functions need: what their commands need, and the address of the API for links. */

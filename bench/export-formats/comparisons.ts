@@ -13,6 +13,7 @@ export interface Place {
   rows: number;
   s3: { endpoint: string; accessKeyId: string; secretAccessKey: string; bucket: string };
   azure: { endpoint: string; account: string; key: string; container: string };
+  gcs: { endpoint: string; keyFile: object; bucket: string };
   /** The folder of the Python peers. Undefined if they could not be installed. */
   python: string | undefined;
 }
@@ -51,7 +52,7 @@ const TABLE_QUERY =
 const TABLE = 'bench_events';
 
 export function comparisons(place: Place, memorySizes: readonly number[]): Comparison[] {
-  const { url, folder, rows, s3, azure, python } = place;
+  const { url, folder, rows, s3, azure, gcs, python } = place;
   const sluice = (
     name: string,
     settings: Job['settings'],
@@ -109,6 +110,14 @@ export function comparisons(place: Place, memorySizes: readonly number[]): Compa
     file_format: 'JSONLines',
     compression: 'zstd',
   };
+  const google: RawConfig = {
+    bucket_name: gcs.bucket,
+    prefix: 'out',
+    service_account_key: JSON.stringify(gcs.keyFile),
+    endpoint_url: gcs.endpoint,
+    file_format: 'JSONLines',
+    compression: 'zstd',
+  };
   const prepare = [
     createTableText(postgresFields.parse(table), EVENT_COLUMNS.postgres, 'events'),
     `truncate ${TABLE}`,
@@ -120,6 +129,7 @@ export function comparisons(place: Place, memorySizes: readonly number[]): Compa
   const parquet = 'Sluice, Parquet, zstd';
   const toS3 = 'Sluice to S3, JSON lines, zstd';
   const toAzure = 'Sluice to AzureBlob, JSON lines, zstd';
+  const toGoogle = 'Sluice to GoogleCloudStorage, JSON lines, zstd';
   const toTable = 'Sluice to Postgres';
   const between = 'psql COPY TO, COPY FROM';
   const zstdPipe = 'psql row_to_json, zstd -3';
@@ -166,6 +176,15 @@ export function comparisons(place: Place, memorySizes: readonly number[]): Compa
         sluice(lines, file('JSONLines', 'zstd')),
       ],
       goals: [over(toAzure, lines, 0.85)],
+    },
+    {
+      // The parts of a file go one after the other, and the emulator hashes all of the file again for each of them.
+      name: 'gcs',
+      ways: [
+        sluice(toGoogle, { type: 'GoogleCloudStorage', config: google }),
+        sluice(lines, file('JSONLines', 'zstd')),
+      ],
+      goals: [],
     },
     {
       name: 'postgres',

@@ -1,5 +1,5 @@
-// `npm run bench -- export-formats [--rows 2000000] [--rounds 3] [--only zstd,gzip,parquet,s3,azure,postgres,memory]
-// [--write]`
+// `npm run bench -- export-formats [--rows 2000000] [--rounds 3] [--write]
+// [--only zstd,gzip,parquet,s3,azure,gcs,postgres,memory]`
 // Exports the events table with Sluice and with other tools, in alternating rounds. Prints tables for RESULTS.md.
 // `--write` replaces results.json beside this file. `--sizes` sets the rows of the exports whose memory is measured.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -16,6 +16,8 @@ import { createPool } from '../../db/pool.ts';
 import { startPostgres } from '../../stack/postgres.ts';
 import { freePort } from '../../stack/preflight.ts';
 import { ACCOUNT, startAzurite } from '../../test/support/azurite-server.ts';
+import { startGoogleFront } from '../../test/support/google-front.ts';
+import { startGoogleStorage } from '../../test/support/google-storage-server.ts';
 import { findPythonPackages } from '../../test/support/python-packages.ts';
 import { CREDENTIALS, startVersitygw } from '../../test/support/versitygw-server.ts';
 import { processStat } from '../process-stat.ts';
@@ -28,7 +30,7 @@ const { values } = parseArgs({
   options: {
     rows: { type: 'string', default: '2000000' },
     rounds: { type: 'string', default: '3' },
-    only: { type: 'string', default: 'zstd,gzip,parquet,s3,azure,postgres,memory' },
+    only: { type: 'string', default: 'zstd,gzip,parquet,s3,azure,gcs,postgres,memory' },
     sizes: { type: 'string' },
     write: { type: 'boolean', default: false },
   },
@@ -81,6 +83,8 @@ const folder = path.join(stateDir, 'files');
 mkdirSync(folder);
 const s3 = await startVersitygw(await freePort());
 const azurite = await startAzurite(await freePort());
+const google = await startGoogleStorage(await freePort());
+const front = await startGoogleFront(google.endpoint);
 const postgres = await startPostgres({
   dataDir: stateDir,
   cacheDir,
@@ -88,7 +92,7 @@ const postgres = await startPostgres({
   settings: { shared_buffers: '1GB', max_wal_size: '8GB' },
 });
 const stop = async () => {
-  await Promise.all([postgres.stop(), s3.stop(), azurite.stop()]);
+  await Promise.all([postgres.stop(), s3.stop(), azurite.stop(), front.stop(), google.stop()]);
   rmSync(stateDir, { recursive: true, force: true });
 };
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
@@ -107,6 +111,7 @@ try {
   client.destroy();
   const credential = new StorageSharedKeyCredential(ACCOUNT.name, ACCOUNT.key);
   await new BlobServiceClient(azurite.endpoint, credential).createContainer('bench');
+  await fetch(`${google.endpoint}/storage/v1/b`, { method: 'POST', body: '{"name":"bench"}' });
   const admin = new pg.Client({ connectionString: url });
   await admin.connect();
   const drawn = Math.min(rows, DRAWN);
@@ -122,7 +127,9 @@ try {
     ...{ url, folder, start, rows, python: python.found },
     s3: { ...s3, ...CREDENTIALS, bucket: 'bench' },
     azure: { endpoint: azurite.endpoint, account: ACCOUNT.name, key: ACCOUNT.key, container: 'bench' },
+    gcs: { endpoint: front.endpoint, keyFile: front.keyFile, bucket: 'bench' },
   };
+  const servers: Record<string, number> = { azure: azurite.pid, gcs: google.pid };
   const results: ComparisonResult[] = [];
   for (const comparison of comparisons(place, sizes)) {
     if (!wanted.includes(comparison.name)) continue;
@@ -131,7 +138,7 @@ try {
     results.push(
       await compare(comparison, admin, {
         ...{ folder, postmaster },
-        server: comparison.name === 'azure' ? azurite.pid : s3.pid,
+        server: servers[comparison.name] ?? s3.pid,
       }),
     );
   }

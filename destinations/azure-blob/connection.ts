@@ -7,9 +7,11 @@ import {
 import { LongAnswerError } from '../answers.ts';
 import type { StoreWork, Surroundings } from '../destination.ts';
 import { DestinationError, type DestinationErrorCode, networkError, withoutSecrets } from '../errors.ts';
+import { RedirectedError } from '../guarded-request.ts';
 import { type RequestOptions, type Requests, requestsTo } from '../requests.ts';
+import { isCut, meaningOf, retryAfter } from '../statuses.ts';
 import { type AzureBlobConfig, endpointOf } from './config.ts';
-import { guardedHttpClient, RedirectedError } from './http-client.ts';
+import { guardedHttpClient } from './http-client.ts';
 
 export interface AzureConnection extends Omit<Requests, 'send'> {
   config: AzureBlobConfig;
@@ -155,19 +157,15 @@ function azureError(error: unknown, config: AzureBlobConfig, where: string, doin
   if (error instanceof RedirectedError) return make('mismatch', `${error.message}; check endpoint_url`);
   // The server chooses the code.
   const soon = Object.hasOwn(SOON, code) ? SOON[code] : undefined;
-  if (soon) return make(soon, `the server says ${code}`, retryAfter(error));
+  const wait = retryAfter((error as ServiceError).response?.headers?.get('retry-after'));
+  if (soon) return make(soon, `the server says ${code}`, wait);
   const known = Object.hasOwn(OPERATOR, code) ? OPERATOR[code] : undefined;
   if (known) return make(known[0], known[1]);
-  if (/^aborted$|premature close|terminated|socket hang up|parse error/i.test(message))
-    return make('interrupted', 'the connection was cut, or the answer was damaged');
+  if (isCut(message)) return make('interrupted', 'the connection was cut, or the answer was damaged');
   const below = networkError(error, where);
   if (below) return below;
-  if (status === 429 || status === 503)
-    return make('throttled', `the server answered ${status}`, retryAfter(error));
-  if (status === 408) return make('timed-out', 'the server answered 408');
-  if (status !== undefined && status >= 500) return make('unavailable', `the server answered ${status}`);
-  if (status === 401 || status === 403) return make('denied', 'access denied');
-  if (status === 404) return make('missing', 'not found');
+  const meaning = meaningOf(status);
+  if (meaning) return make(...meaning, wait);
   const said = withoutSecrets(`${code || name}: ${message}`, secretsOf(config)).slice(0, 500);
   if (status !== undefined && status >= 400)
     return make('rejected', `the server refused the request, ${said}`);
@@ -175,9 +173,4 @@ function azureError(error: unknown, config: AzureBlobConfig, where: string, doin
   if (status !== undefined || name === 'RestError' || /unexpected end|xml/i.test(message))
     return make('interrupted', 'the answer could not be read');
   return make('unexpected', said);
-}
-
-function retryAfter(error: unknown): number | undefined {
-  const seconds = Number((error as ServiceError).response?.headers?.get('retry-after'));
-  return Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : undefined;
 }

@@ -3,6 +3,7 @@ import type { Surroundings } from '../destination.ts';
 import { DestinationError, networkError, withoutSecrets } from '../errors.ts';
 import { limitsOf, requestLimit } from '../limits.ts';
 import { type Persistence, patiently } from '../retry.ts';
+import { retryAfter } from '../statuses.ts';
 import type { HttpConfig } from './config.ts';
 
 const MOST_ANSWER_BYTES = 64 * 1024;
@@ -10,13 +11,6 @@ const MOST_ANSWER_BYTES = 64 * 1024;
 export function place(config: HttpConfig): string {
   const url = new URL(config.url);
   return `HTTP ${url.origin}${url.pathname}`;
-}
-
-/** The milliseconds of a `Retry-After`, which holds seconds or a date. */
-export function retryAfter(value: string | undefined, now: Date): number | undefined {
-  if (value === undefined) return undefined;
-  const milliseconds = /^\d+$/.test(value.trim()) ? Number(value) * 1000 : Date.parse(value) - now.getTime();
-  return Number.isNaN(milliseconds) ? undefined : Math.max(0, milliseconds);
 }
 
 /** The error that an answer means. Undefined if the receiver took the batch. */

@@ -4,6 +4,7 @@ import { LongAnswerError } from '../answers.ts';
 import type { StoreWork, Surroundings } from '../destination.ts';
 import { DestinationError, type DestinationErrorCode, networkError, withoutSecrets } from '../errors.ts';
 import { type RequestOptions, type Requests, requestsTo } from '../requests.ts';
+import { isCut, meaningOf, retryAfter } from '../statuses.ts';
 import { boundAnswers } from './bound-answers.ts';
 import type { S3Config } from './config.ts';
 
@@ -156,20 +157,17 @@ function s3Error(error: unknown, config: S3Config, where: string, doing: string)
   if (error instanceof LongAnswerError) return make('unavailable', error.message);
   // The server chooses the name.
   const soon = Object.hasOwn(SOON, name) ? SOON[name] : undefined;
-  if (soon) return make(soon, `the server says ${name}`, retryAfter(error));
+  const wait = retryAfter((error as ServiceError).$response?.headers?.['retry-after']);
+  if (soon) return make(soon, `the server says ${name}`, wait);
   const known = Object.hasOwn(OPERATOR, name) ? OPERATOR[name] : undefined;
   if (known) return make(known[0], known[1]);
   // The client found that an answer does not match its checksum, or ends too early.
-  if (/checksum mismatch|^aborted$|premature close|terminated|socket hang up|parse error/i.test(message))
+  if (isCut(message) || /checksum mismatch/i.test(message))
     return make('interrupted', 'the connection was cut, or the answer was damaged');
   const below = networkError(error, where);
   if (below) return below;
-  if (status === 429 || status === 503)
-    return make('throttled', `the server answered ${status}`, retryAfter(error));
-  if (status === 408) return make('timed-out', 'the server answered 408');
-  if (status !== undefined && status >= 500) return make('unavailable', `the server answered ${status}`);
-  if (status === 401 || status === 403) return make('denied', 'access denied');
-  if (status === 404) return make('missing', 'not found');
+  const meaning = meaningOf(status);
+  if (meaning) return make(...meaning, wait);
   if (status !== undefined && status >= 300 && status < 400)
     return make('mismatch', `the server redirects (${status}); check region and endpoint_url`);
   const secrets = [config.aws_access_key_id, config.aws_secret_access_key].filter(
@@ -182,9 +180,4 @@ function s3Error(error: unknown, config: S3Config, where: string, doing: string)
   if (status !== undefined || /deserialization|unexpected end|xml/i.test(message))
     return make('interrupted', 'the answer could not be read');
   return make('unexpected', said);
-}
-
-function retryAfter(error: unknown): number | undefined {
-  const seconds = Number((error as ServiceError).$response?.headers?.['retry-after']);
-  return Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : undefined;
 }

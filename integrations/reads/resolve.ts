@@ -1,10 +1,10 @@
 import type { Queryable } from '../../db/pool.ts';
+import type { AccessTokens } from '../../egress/google-tokens.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
 import { bearerHeader, text } from '../kinds/kind.ts';
 import { findKind } from '../kinds/registry.ts';
 import { findIntegration } from '../rows/integrations.ts';
 import { markerOf, type Substitution } from '../rules/substitution.ts';
-import type { AccessTokens } from './access-tokens.ts';
 import { openConfig } from './settings.ts';
 import { shownIntegration } from './shown.ts';
 

@@ -94,6 +94,10 @@ describe('the OpenAPI document', () => {
     expect(keys).toEqual([
       ['S3', 3, true, ['bucket_name', 'region', 'prefix'], ['aws_access_key_id', 'aws_secret_access_key']],
       ['AzureBlob', 1, true, ['container_name'], ['connection_string', 'account_key', 'sas_token']],
+      [
+        ...['GoogleCloudStorage', 1, true, ['bucket_name']],
+        ['service_account_key', 'hmac_access_key', 'hmac_secret'],
+      ],
       ['Postgres', 1, true, ['user', 'password', 'host', 'database'], ['user', 'password']],
       ['HTTP', 1, true, ['url', 'token'], ['token']],
       ['File', 1, true, ['directory'], []],

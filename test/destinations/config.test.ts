@@ -6,6 +6,7 @@ import { checkSettings, patchSettings, shownSettings, testSteps } from '../../de
 const S3 = { bucket_name: 'lake', region: 'eu-west-1', prefix: 'ph/{table}/' };
 const POSTGRES = { user: 'writer', password: 'canary-password', host: 'db.test', database: 'lake' };
 const AZURE = { container_name: 'lake', account_name: 'sea' };
+const GOOGLE = { bucket_name: 'lake' };
 const HTTP = { url: 'https://other.test/batch/', token: 'phc_canary' };
 const FILE = { directory: 'lake' };
 
@@ -14,6 +15,7 @@ const valid: [type: string, config: Record<string, unknown>][] = [
   ['AwsS3', S3],
   ['S3Compatible', { ...S3, endpoint_url: 'http://s3.test:9000' }],
   ['AzureBlob', AZURE],
+  ['GoogleCloudStorage', GOOGLE],
   ['Postgres', POSTGRES],
   ['HTTP', HTTP],
   ['File', FILE],
@@ -78,6 +80,22 @@ const everything: [type: string, keys: string[]][] = [
       'max_file_size_mb',
       'prefix',
       'sas_token',
+    ],
+  ],
+  [
+    'GoogleCloudStorage',
+    [
+      'bucket_name',
+      'compression',
+      'endpoint_url',
+      'exclude_events',
+      'file_format',
+      'hmac_access_key',
+      'hmac_secret',
+      'include_events',
+      'max_file_size_mb',
+      'prefix',
+      'service_account_key',
     ],
   ],
   ['HTTP', ['exclude_events', 'include_events', 'token', 'url']],
@@ -178,6 +196,22 @@ const refused: [type: string, config: unknown, message: string][] = [
   ['AzureBlob', { ...AZURE, account_name: 'a.evil/' }, 'is not a valid name of an account'],
   ['AzureBlob', { ...AZURE, account_key: 'k', sas_token: 's' }, 'account_key and sas_token cannot be set'],
   ['AzureBlob', { ...AZURE, endpoint_url: 'https://x/?sig=y' }, 'endpoint_url must be an http or https URL'],
+  ['GoogleCloudStorage', {}, "Configuration missing required field: 'bucket_name'"],
+  ['GoogleCloudStorage', { bucket_name: ' ' }, "The following inputs are empty: ['bucket_name']"],
+  ['GoogleCloudStorage', { bucket_name: 'Lake' }, 'is not a valid bucket name'],
+  ['GoogleCloudStorage', { bucket_name: 'a..b' }, 'is not a valid bucket name'],
+  ['GoogleCloudStorage', { ...GOOGLE, endpoint_url: 'https://u:canary-password@x' }, 'endpoint_url must be'],
+  [
+    'GoogleCloudStorage',
+    { ...GOOGLE, hmac_access_key: 'GOOG1EACCESS' },
+    'hmac_access_key and hmac_secret must be set together',
+  ],
+  [
+    'GoogleCloudStorage',
+    { ...GOOGLE, hmac_access_key: 'a/b c, d', hmac_secret: 's' },
+    'hmac_access_key is not the access key of an HMAC key',
+  ],
+  ['GoogleCloudStorage', { ...GOOGLE, service_account_key: 'canary' }, 'service_account_key: The key is not'],
   ['Postgres', { ...POSTGRES, password: undefined }, "Configuration missing required field: 'password'"],
   ['Postgres', { ...POSTGRES, port: '5432x' }, "Configuration has invalid type: got 'str', expected 'int'"],
   ['Postgres', { ...POSTGRES, port: 70_000 }, 'port must be between 1 and 65535, not 70000'],

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { bindDestination } from '../../destinations/bind.ts';
 import type { Delivered } from '../../destinations/destination.ts';
 import { MOST_BODY_BYTES, timestampText, withMembers } from '../../destinations/http/batch.ts';
-import { retryAfter } from '../../destinations/http/send.ts';
 import { runTestStep } from '../../destinations/settings.ts';
+import { retryAfter } from '../../destinations/statuses.ts';
 import { createEgress, type Egress } from '../../egress/egress.ts';
 import { apiForFile } from '../support/api.ts';
 import { deliver, failureOf, HASTE, RUN, textOf } from './harness.ts';

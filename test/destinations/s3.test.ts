@@ -19,6 +19,7 @@ import { eventually } from '../support/eventually.ts';
 import type { Harm } from '../support/fault-proxy.ts';
 import { faultyS3ForFile, isComplete, isManifest, isPart, refuse } from '../support/faulty-s3.ts';
 import { deliver, failureOf, HASTE, RUN, textOf } from './harness.ts';
+import { largeFile, writeLargeFile } from './large-file.ts';
 import { sampleEvents } from './sample.ts';
 
 const MEBIBYTE = 1024 * 1024;
@@ -51,30 +52,8 @@ function destination() {
   return bound;
 }
 
-/** Writes one file of so many bytes, as an encoder would, in uneven chunks of one buffer that is used again. */
-async function writeLarge(bytes: number, onChunk?: (written: number) => void, signal?: AbortSignal) {
-  const run = await destination().open(RUN, { signal });
-  const chunk = Buffer.alloc(300_001);
-  try {
-    const sink = await run.openFile(0);
-    for (let written = 0; written < bytes; ) {
-      const length = Math.min(chunk.length, bytes - written);
-      chunk.fill(written % 251);
-      await sink.write(chunk.subarray(0, length));
-      written += length;
-      onChunk?.(written);
-      signal?.throwIfAborted();
-    }
-    await sink.close();
-    const file = { index: 0, rows: 1, bytes, uncompressedBytes: bytes, sha256: 'not looked at' };
-    return await run.finish({ files: [file], rows: 1, hash: 'h' });
-  } catch (failure) {
-    await run.abort();
-    throw failure;
-  } finally {
-    await run.close();
-  }
-}
+const writeLarge = (bytes: number, onChunk?: (written: number) => void, signal?: AbortSignal) =>
+  writeLargeFile(destination(), bytes, onChunk, signal);
 
 async function stored(): Promise<Buffer> {
   const key = destination().keys(RUN).file(0);
@@ -82,18 +61,12 @@ async function stored(): Promise<Buffer> {
   return Buffer.from((await Body?.transformToByteArray()) ?? []);
 }
 
-function expected(bytes: number): Buffer {
-  const all = Buffer.alloc(bytes);
-  for (let at = 0; at < bytes; at += 300_001) all.fill(at % 251, at, Math.min(bytes, at + 300_001));
-  return all;
-}
-
 describe('large files', () => {
   const BYTES = 20 * MEBIBYTE + 12_345;
 
   test('go in parts, each with its checksum, and are the same afterwards', async () => {
     await writeLarge(BYTES);
-    expect((await stored()).equals(expected(BYTES))).toBe(true);
+    expect((await stored()).equals(largeFile(BYTES))).toBe(true);
     const parts = s3.seen.filter(({ method, url }) => method === 'PUT' && url.includes('partNumber='));
     expect(parts.map(({ headers }) => Number(headers['content-length'])).sort((a, b) => a - b)).toEqual([
       BYTES - 16 * MEBIBYTE,
@@ -108,7 +81,7 @@ describe('large files', () => {
 
   test('exactly whole parts', async () => {
     await writeLarge(16 * MEBIBYTE);
-    expect((await stored()).equals(expected(16 * MEBIBYTE))).toBe(true);
+    expect((await stored()).equals(largeFile(16 * MEBIBYTE))).toBe(true);
   });
 
   test('hold no more than a few parts in memory, however slow the server', async () => {
@@ -131,7 +104,7 @@ describe('large files', () => {
     for (const go of waiting) go();
     waiting = [];
     await work;
-    expect((await stored()).equals(expected(60 * MEBIBYTE))).toBe(true);
+    expect((await stored()).equals(largeFile(60 * MEBIBYTE))).toBe(true);
   });
 
   test('10,000 parts hold 351 GiB, and memory for parts is used again', () => {
@@ -204,7 +177,7 @@ describe('large files', () => {
     expect(lost).toBe(1);
     expect(await openUploads()).toEqual([]);
     await writeLarge(BYTES);
-    expect((await stored()).equals(expected(BYTES))).toBe(true);
+    expect((await stored()).equals(largeFile(BYTES))).toBe(true);
   });
 
   test('completed, but the answer got lost: it is recognised as done', async () => {
@@ -223,7 +196,7 @@ describe('large files', () => {
     };
     await writeLarge(BYTES);
     expect(lost).toBe(2);
-    expect((await stored()).equals(expected(BYTES))).toBe(true);
+    expect((await stored()).equals(largeFile(BYTES))).toBe(true);
   });
 
   test('aborted by somebody else: overtaken, not done', async () => {

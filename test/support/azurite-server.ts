@@ -1,8 +1,6 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import path from 'node:path';
-import { eventually } from './eventually.ts';
 import { installed } from './installed.ts';
+import { type ServerProcess, startServer } from './server-process.ts';
 
 /** The account of the emulator, whose key protects nothing. */
 export const ACCOUNT = {
@@ -10,11 +8,9 @@ export const ACCOUNT = {
   key: Buffer.from('the key of an account in tests').toString('base64'),
 };
 
-export interface RunningAzurite {
+export interface RunningAzurite extends ServerProcess {
   /** The URL of the blob service. */
   endpoint: string;
-  pid: number;
-  stop(): Promise<void>;
 }
 
 const VERSION = '3.37.0';
@@ -33,28 +29,11 @@ export async function startAzurite(port: number): Promise<RunningAzurite> {
   const program = findAzurite();
   const options = ['--inMemoryPersistence', '--silent', '--disableTelemetry', '--skipApiVersionCheck'];
   const listen = ['--blobHost', '127.0.0.1', '--blobPort', String(port), '--disableProductStyleUrl'];
-  // When the channel closes, however this process ended, the shell ends the server.
-  const script =
-    '"$@" >/dev/null & server=$!; echo $server; cat >/dev/null; exec 2>/dev/null; kill -9 $server; wait $server';
-  const child = spawn('sh', ['-c', script, 'sh', process.execPath, program, ...options, ...listen], {
-    env: { PATH: process.env.PATH, AZURITE_ACCOUNTS: `${ACCOUNT.name}:${ACCOUNT.key}` },
-    stdio: ['pipe', 'pipe', 'inherit'],
-    detached: true,
+  const url = `http://127.0.0.1:${port}`;
+  const running = await startServer({
+    command: [process.execPath, program, ...options, ...listen],
+    env: { AZURITE_ACCOUNTS: `${ACCOUNT.name}:${ACCOUNT.key}` },
+    url,
   });
-  const stop = async () => {
-    const gone = child.exitCode === null ? once(child, 'exit') : undefined;
-    child.stdin.end();
-    await gone;
-  };
-  const [said] = (await once(child.stdout, 'data')) as [Buffer];
-  await eventually(() =>
-    fetch(`http://127.0.0.1:${port}`).then(
-      () => true,
-      () => {
-        if (child.exitCode !== null) throw new Error('Azurite ended; what it said stands above');
-        return false;
-      },
-    ),
-  );
-  return { endpoint: `http://127.0.0.1:${port}/${ACCOUNT.name}`, pid: Number(said), stop };
+  return { endpoint: `${url}/${ACCOUNT.name}`, ...running };
 }

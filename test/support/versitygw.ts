@@ -1,12 +1,8 @@
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll } from '@jest/globals';
+import { BUILD_MILLISECONDS } from './go-built.ts';
 import { reservePort } from './ports.ts';
-import {
-  BUILD_MILLISECONDS,
-  CREDENTIALS,
-  type RunningVersitygw,
-  startVersitygw,
-} from './versitygw-server.ts';
+import { CREDENTIALS, type RunningVersitygw, startVersitygw } from './versitygw-server.ts';
 
 export interface S3Server {
   endpoint: string;

@@ -16,6 +16,7 @@ import { azuriteForFile, blobsIn } from '../../support/azurite.ts';
 import { eventually } from '../../support/eventually.ts';
 import { faultProxyForFile, type Harm } from '../../support/fault-proxy.ts';
 import { deliver, failureOf, HASTE, RUN, textOf } from '../harness.ts';
+import { largeFile, writeLargeFile } from '../large-file.ts';
 import { sampleEvents } from '../sample.ts';
 import { CANARY } from '../subject.ts';
 
@@ -61,46 +62,18 @@ function destination() {
   return bound;
 }
 
-/** Writes one file of so many bytes, as an encoder would, in uneven chunks of one buffer that is used again. */
-async function writeLarge(bytes: number, onChunk?: (written: number) => void, signal?: AbortSignal) {
-  const run = await destination().open(RUN, { signal });
-  const chunk = Buffer.alloc(300_001);
-  try {
-    const sink = await run.openFile(0);
-    for (let written = 0; written < bytes; ) {
-      const length = Math.min(chunk.length, bytes - written);
-      chunk.fill(written % 251);
-      await sink.write(chunk.subarray(0, length));
-      written += length;
-      onChunk?.(written);
-      signal?.throwIfAborted();
-    }
-    await sink.close();
-    const file = { index: 0, rows: 1, bytes, uncompressedBytes: bytes, sha256: 'not looked at' };
-    return await run.finish({ files: [file], rows: 1, hash: 'h' });
-  } catch (failure) {
-    await run.abort();
-    throw failure;
-  } finally {
-    await run.close();
-  }
-}
+const writeLarge = (bytes: number, onChunk?: (written: number) => void, signal?: AbortSignal) =>
+  writeLargeFile(destination(), bytes, onChunk, signal);
 
 const stored = () =>
   azure.container(config.container_name).getBlobClient(destination().keys(RUN).file(0)).downloadToBuffer();
-
-function expected(bytes: number): Buffer {
-  const all = Buffer.alloc(bytes);
-  for (let at = 0; at < bytes; at += 300_001) all.fill(at % 251, at, Math.min(bytes, at + 300_001));
-  return all;
-}
 
 describe('large files', () => {
   const BYTES = 20 * MEBIBYTE + 12_345;
 
   test('go in blocks, each with its checksum, and are the same afterwards', async () => {
     await writeLarge(BYTES);
-    expect((await stored()).equals(expected(BYTES))).toBe(true);
+    expect((await stored()).equals(largeFile(BYTES))).toBe(true);
     const blocks = proxy.seen.filter((one) => isBlock(one as IncomingMessage));
     expect(blocks.map(({ headers }) => Number(headers['content-length'])).sort((a, b) => a - b)).toEqual([
       BYTES - 16 * MEBIBYTE,
@@ -112,7 +85,7 @@ describe('large files', () => {
 
   test('exactly whole blocks', async () => {
     await writeLarge(16 * MEBIBYTE);
-    expect((await stored()).equals(expected(16 * MEBIBYTE))).toBe(true);
+    expect((await stored()).equals(largeFile(16 * MEBIBYTE))).toBe(true);
   });
 
   test('hold no more than a few blocks in memory, however slow the server', async () => {
@@ -132,7 +105,7 @@ describe('large files', () => {
     proxy.harm = undefined;
     for (const go of waiting) go();
     await work;
-    expect((await stored()).equals(expected(60 * MEBIBYTE))).toBe(true);
+    expect((await stored()).equals(largeFile(60 * MEBIBYTE))).toBe(true);
   });
 
   test('cancelled while blocks are on their way, nothing is visible, and the next attempt is whole', async () => {
@@ -146,7 +119,7 @@ describe('large files', () => {
     expect(await visible()).toEqual([]);
     proxy.harm = undefined;
     await writeLarge(BYTES);
-    expect((await stored()).equals(expected(BYTES))).toBe(true);
+    expect((await stored()).equals(largeFile(BYTES))).toBe(true);
   });
 
   test('committed, but the answer got lost: it is recognised as done', async () => {
@@ -160,7 +133,7 @@ describe('large files', () => {
     };
     await writeLarge(BYTES);
     expect(lost).toBe(1);
-    expect((await stored()).equals(expected(BYTES))).toBe(true);
+    expect((await stored()).equals(largeFile(BYTES))).toBe(true);
   });
 
   test('two attempts at once never leave a mixture: whoever comes second is overtaken', async () => {
@@ -173,7 +146,7 @@ describe('large files', () => {
     };
     const failed = await failureOf(writeLarge(BYTES));
     expect(failed).toMatchObject({ code: 'overtaken', retryable: true });
-    expect((await stored()).equals(expected(9 * MEBIBYTE))).toBe(true);
+    expect((await stored()).equals(largeFile(9 * MEBIBYTE))).toBe(true);
   });
 });
 
@@ -231,7 +204,7 @@ describe('faults that pass', () => {
       if (isBlock(request)) response.on('finish', () => (hasFlowed = true));
     };
     await writeLarge(70 * MEBIBYTE);
-    expect((await stored()).equals(expected(70 * MEBIBYTE))).toBe(true);
+    expect((await stored()).equals(largeFile(70 * MEBIBYTE))).toBe(true);
   });
 
   test('from the beginning: the attempt ends after one request, and is to be repeated', async () => {

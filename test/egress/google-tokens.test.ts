@@ -2,7 +2,7 @@ import { generateKeyPairSync, verify } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createEgress } from '../../egress/egress.ts';
-import { AccessTokens, type GoogleAccount } from '../../integrations/reads/access-tokens.ts';
+import { AccessTokens, type GoogleAccount } from '../../egress/google-tokens.ts';
 import { reservePort } from '../support/ports.ts';
 
 const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -30,12 +30,13 @@ beforeAll(async () => {
       ]);
       statements.push(form.get('assertion') ?? '');
       response.writeHead(answer.status, { 'content-type': 'application/json' });
-      response.end(answer.body.replace('#', String(statements.length)));
+      const said = answer.body.replace('<statement>', statements.at(-1) ?? '');
+      response.end(said.replace('#', String(statements.length)));
     });
   });
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
   account = {
-    ...{ scheme: 'google-jwt', clientEmail: 'bot@x.iam.gserviceaccount.com', privateKey: pem },
+    ...{ clientEmail: 'bot@x.iam.gserviceaccount.com', privateKey: pem },
     ...{
       tokenUrl: `http://127.0.0.1:${port}/token`,
       scope: 'https://www.googleapis.com/auth/cloud-platform',
@@ -96,6 +97,15 @@ describe('an access token', () => {
       expect(await tokens.tokenFor(account)).toBe('later');
     },
   );
+
+  test('that is not given by a server that repeats the statement: the message does not', async () => {
+    answer = { status: 400, body: '{"error":"no","error_description":"what is <statement>?"}' };
+    await expect(create().tokenFor(account)).rejects.toThrow(/400, what is \*\*\*\?/);
+    const refused = await create()
+      .tokenFor(account)
+      .catch((error: Error) => error);
+    expect(refused).toMatchObject({ status: 400 });
+  });
 
   test('is not asked for with a key that is none', async () => {
     const broken = {

@@ -1,13 +1,30 @@
 // Gets access tokens for service accounts of Google: a signed statement is exchanged for a token that lasts an hour.
 import { createHash, createPrivateKey, sign } from 'node:crypto';
-import type { Egress } from '../../egress/egress.ts';
-import type { Signing } from '../rules/substitution.ts';
+import type { Egress } from './egress.ts';
 
-export type GoogleAccount = Signing & { scheme: 'google-jwt' };
+/** A service account, and what its tokens are for. */
+export interface GoogleAccount {
+  clientEmail: string;
+  privateKey: string;
+  tokenUrl: string;
+  /** Separated by spaces. */
+  scope: string;
+}
+
+interface AccessTokenErrorOptions {
+  cause?: unknown;
+  status?: number;
+}
 
 /** Google refused to give a token, or could not be asked. The message contains no secret. */
 export class AccessTokenError extends Error {
   override readonly name = 'AccessTokenError';
+  /** What it answered. Undefined: nothing came of it, and the cause says why. */
+  readonly status: number | undefined;
+  constructor(message: string, { cause, status }: AccessTokenErrorOptions = {}) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.status = status;
+  }
 }
 
 interface Kept {
@@ -62,12 +79,10 @@ export class AccessTokens {
   }
 
   async #ask(account: GoogleAccount): Promise<{ token: string; seconds: number }> {
-    const fail = (reason: string) =>
-      new AccessTokenError(`Google gave no access token for ${account.clientEmail}: ${reason}`);
-    const body = new URLSearchParams({
-      grant_type: GRANT,
-      assertion: assertionOf(account, this.#clock(), fail),
-    });
+    const fail = (reason: string, options?: AccessTokenErrorOptions) =>
+      new AccessTokenError(`Google gave no access token for ${account.clientEmail}: ${reason}`, options);
+    const assertion = assertionOf(account, this.#clock(), fail);
+    const body = new URLSearchParams({ grant_type: GRANT, assertion });
     const answer = await this.#egress
       .fetch(account.tokenUrl, {
         method: 'POST',
@@ -77,14 +92,18 @@ export class AccessTokens {
         maxAnswerBytes: LONGEST_ANSWER,
       })
       .catch((error: Error) => {
-        throw fail(error.message);
+        throw fail(error.message, { cause: error });
       });
     const { access_token: token, expires_in: seconds, ...said } = fieldsOf(answer.body.toString('utf8'));
     if (answer.status === 200 && typeof token === 'string' && token !== '') {
       return { token, seconds: typeof seconds === 'number' ? seconds : LIFETIME };
     }
-    const reason = said.error_description ?? said.error ?? 'an answer without a token';
-    throw fail(`${answer.status}, ${String(reason).slice(0, LONGEST_REASON)}`);
+    const { status } = answer;
+    // A server may repeat the statement, by which somebody else could get a token.
+    const reason = String(said.error_description ?? said.error ?? 'an answer without a token')
+      .replaceAll(assertion, '***')
+      .slice(0, LONGEST_REASON);
+    throw fail(`${status}, ${reason}`, { status });
   }
 }
 

@@ -298,6 +298,12 @@ const variables = {
   SLUICE_QUERY_FILE_BYTES: positive
     .default(10 * 1024 * 1024 * 1024)
     .describe('Maximum number of bytes of the result of a query as a file.'),
+  SLUICE_EXPORT_QUERY_SECONDS: positive
+    .max(86_400)
+    .default(3_600)
+    .describe(
+      'Number of seconds that the query of a batch export that runs once may take, with the time in which its destination takes the rows.',
+    ),
   SLUICE_ALLOW_ORGANIZATION_CREATION: flag
     .default(true)
     .describe('Whether users can create more organizations with `POST /api/organizations/`.'),

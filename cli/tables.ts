@@ -1,4 +1,4 @@
-import { csvCell } from '../values/csv.ts';
+import { csvCell, withoutFormula } from '../values/csv.ts';
 
 /** Rows with named columns. */
 export interface Table {
@@ -40,7 +40,12 @@ export function tableLines({ columns, results }: Table): string[] {
   return [head, widths.map((width) => '-'.repeat(width)).join('  '), ...rows];
 }
 
-/** Writes rows as CSV, as RFC 4180 has it, with the names of the columns first. */
-export function csvLines({ columns, results }: Table): string[] {
-  return [columns, ...results].map((row) => `${row.map((value) => csvCell(plain(value))).join(',')}\r`);
+/**
+ * Writes rows as CSV, as RFC 4180 has it, with the names of the columns first. With `isSheet`, no spreadsheet takes a text
+ * for a formula.
+ */
+export function csvLines({ columns, results }: Table, isSheet = false): string[] {
+  const cell = (value: unknown) =>
+    csvCell(isSheet && typeof value === 'string' ? withoutFormula(value) : plain(value));
+  return [columns, ...results].map((row) => `${row.map(cell).join(',')}\r`);
 }

@@ -11,7 +11,8 @@ import type { PlaceKeys } from './object-keys.ts';
 import type { Patience } from './retry.ts';
 import type { WriteTarget } from './write-target.ts';
 
-export type ModelName = 'events' | 'persons' | 'sessions';
+/** `hogql`: the rows are the result of a query. They have no key, and their columns are any. */
+export type ModelName = 'events' | 'persons' | 'sessions' | 'hogql';
 
 /** What a destination needs from its process. It reads no environment and no settings itself. */
 export interface Surroundings {

@@ -14,6 +14,8 @@ export {
   type Model,
   ModelError,
   type ModelQuery,
+  queryOfModel,
+  type Source,
 } from './model-query.ts';
 export { type ModelOptions, modelQuery } from './models.ts';
 export {

@@ -5,6 +5,8 @@ import type { Expr } from '../hog/ast/index.ts';
 /** What can be exported. */
 export const MODELS = ['events', 'persons', 'sessions'] as const;
 export type Model = (typeof MODELS)[number];
+/** What the rows of an export are: those of a model, or the whole result of a query. */
+export type Source = Model | 'hogql';
 
 /** A default column of a model, and the HogQL that computes it. */
 export interface ModelColumn extends Column {
@@ -15,7 +17,7 @@ export interface ModelColumn extends Column {
 export type ColumnSet = 'files' | 'postgres' | 'http';
 
 export interface ModelQuery {
-  model: Model;
+  model: Source;
   /** `copy (select …) to stdout (format binary)`. */
   text: string;
   columns: readonly Column[];

@@ -1,12 +1,12 @@
 import type { Parser } from '../hog/parser/index.ts';
 import { checkFilters } from './filters.ts';
-import { type Model, ModelError, type ModelQuery } from './model-query.ts';
+import { ModelError, type ModelQuery, type Source } from './model-query.ts';
 import { type RowOptions, rowsQuery } from './rows.ts';
 import { readSelection } from './selection.ts';
 
 export interface ModelOptions extends RowOptions {
   /** Null: the model that `hogqlQuery` names, or events. */
-  model: Model | null;
+  model: Source | null;
   /** A query that selects columns and rows in place of the default ones. */
   hogqlQuery?: string | null;
 }
@@ -17,6 +17,7 @@ export interface ModelOptions extends RowOptions {
  */
 export async function modelQuery(parser: Parser, options: ModelOptions): Promise<ModelQuery> {
   const { columnSet, hogqlQuery, filters } = options;
+  if (options.model === 'hogql') throw new Error('whole queries have a compiler of their own');
   const isChosen = hogqlQuery !== null && hogqlQuery !== undefined;
   if (columnSet === 'http') {
     if (options.model !== null && options.model !== 'events') {

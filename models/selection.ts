@@ -6,6 +6,7 @@ import { exported, hasAggregate, type Type } from '../hog/sql/index.ts';
 import { columnsOf } from './columns.ts';
 import { MODELS, type Model, ModelError, type SelectionSchema } from './model-query.ts';
 import { misplaced } from './syntax-tree.ts';
+import { withoutAlias } from './table-alias.ts';
 
 /** A query that is the source of an export: columns of the rows of one model, and which rows. */
 export interface Selection {
@@ -35,7 +36,7 @@ export async function readSelection(
   parser: Pick<Parser, 'select'>,
   wanted: Model | null = null,
 ): Promise<Selection> {
-  const { query, model } = await parse(source, parser, wanted);
+  const { query, model, alias } = await parse(source, parser, wanted);
   const exprs = columnsIn(query, model);
   const where = [query.prewhere, query.where].filter((one) => one !== null);
   for (const expr of [...exprs, ...where]) refuseMisplaced(expr, model, source);
@@ -57,15 +58,25 @@ export async function readSelection(
     ...(query.prewhere ? [`PREWHERE ${textOf(query.prewhere, source)}`] : []),
     ...(query.where ? [`WHERE ${textOf(query.where, source)}`] : []),
   ];
-  const text = [`SELECT ${columns.join(', ')} FROM ${model}`, ...conditions].join(' ');
-  return { model, exprs, names, where, source, schema: { fields, values: {}, hogql_query: text } };
+  const from = alias === null ? model : `${model} AS ${identifier(alias)}`;
+  const text = [`SELECT ${columns.join(', ')} FROM ${from}`, ...conditions].join(' ');
+  // The table that stands for the interval has the name of the model, and no other.
+  const plain = (all: Expr[]) => (alias === null ? all : all.map((expr) => withoutAlias(expr, alias, model)));
+  return {
+    model,
+    exprs: plain(exprs),
+    names,
+    where: plain(where),
+    source,
+    schema: { fields, values: {}, hogql_query: text },
+  };
 }
 
 async function parse(
   source: string,
   parser: Pick<Parser, 'select'>,
   wanted: Model | null,
-): Promise<{ query: SelectQuery; model: Model }> {
+): Promise<{ query: SelectQuery; model: Model; alias: string | null }> {
   let node: Awaited<ReturnType<Parser['select']>>;
   try {
     node = await parser.select(source);
@@ -90,7 +101,7 @@ async function parse(
   }
   if (from.next) throw refused('JOINs are not supported', source, from.next.span ?? from.next.table.span);
   refuseTheRest(node, source);
-  return { query: node, model };
+  return { query: node, model, alias: from.alias };
 }
 
 /**
@@ -112,7 +123,7 @@ function refuseTheRest(node: SelectQuery, source: string): void {
     ['ARRAY JOIN', node.arrayJoin, node.arrayJoin?.list[0]?.span],
     ['WINDOW', node.windows.length > 0 || null, node.windows[0]?.[1].span],
     ['SAMPLE or FINAL', from.sample ?? (from.final || null), from.sample?.span ?? from.table.span],
-    ['an alias of the table', from.alias ?? from.columnAliases ?? from.tableArgs, from.table.span],
+    ['names of columns behind the table', from.columnAliases ?? from.tableArgs, from.table.span],
   ];
   for (const [name, part, span] of parts) {
     if (part === null || part === undefined) continue;

@@ -8,7 +8,10 @@ import type { Lane } from '../exports/rows/places.ts';
 import type { RunDependencies } from '../exports/runs/dependencies.ts';
 import { createExportMetrics, type ExportMetrics } from '../exports/runs/metrics.ts';
 import { createAsking } from '../exports/runs/worker-place.ts';
+import { withWholeQueries } from '../exports/whole-queries.ts';
 import { createCompiler } from '../models/index.ts';
+import { createQueryCompiler } from '../queries/compiler.ts';
+import { compilesWhole } from '../queries/whole.ts';
 import type { Keyring } from '../secrets/envelope.ts';
 import { openKeys } from '../secrets/key-source.ts';
 
@@ -65,6 +68,9 @@ function memoryOf(): number {
   return limit > 0 ? Math.min(limit, os.totalmem()) : os.totalmem();
 }
 
+/** How long a worker may read a query that it exports, in milliseconds. */
+const LONGEST_READING = 60_000;
+
 /** Puts together what batch exports need. */
 export function createExportTools(
   config: Config,
@@ -84,7 +90,12 @@ export function createExportTools(
   }: SharedTools,
 ): ExportTools {
   const lanes = lanesOf(exportConcurrency(config, memoryOf()));
-  const compiler = createCompiler();
+  // A query that is exported was read once before, so one that takes long shows that the machine is busy.
+  const queryCompiler = createQueryCompiler({ threads: 1, timeoutMs: LONGEST_READING });
+  const compiler = withWholeQueries(createCompiler(), {
+    compile: compilesWhole({ pool, queryCompiler }),
+    seconds: config.SLUICE_EXPORT_QUERY_SECONDS,
+  });
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
   const sizes = workerPools(config, lanes.exports + lanes.backfills);
   const connect = (name: string, size: number, limits: PoolLimits) =>
@@ -126,7 +137,13 @@ export function createExportTools(
       publicUrl: config.SLUICE_PUBLIC_URL,
     },
     async close() {
-      await Promise.all([compiler.close(), egress.close(), copyPool.end(), sizingPool.end()]);
+      await Promise.all([
+        compiler.close(),
+        queryCompiler.close(),
+        egress.close(),
+        copyPool.end(),
+        sizingPool.end(),
+      ]);
     },
   };
 }

@@ -10,18 +10,24 @@ import { changedDestination, destination, newDestination } from './destination-s
 import { type RunView, run } from './run-schema.ts';
 
 const moment = timestamp.nullable();
+const source = z.enum([...MODELS, 'hogql']);
+const interval = z.enum([...INTERVAL_LENGTHS, 'once']).meta({
+  description:
+    '`once`: the batch export has no intervals and no schedule. It exports the whole result of `hogql_query` one time, ' +
+    'when it is created.',
+});
 
 export const batchExport = z
   .object({
     id: z.uuid(),
     team_id: z.int(),
     name: z.string(),
-    model: z.enum(MODELS),
+    model: source,
     destination: z.object({
       type: z.string(),
       config: freeForm.meta({ description: 'The configuration without its secrets.' }),
     }),
-    interval: z.enum(INTERVAL_LENGTHS),
+    interval,
     timezone: z.string(),
     offset_day: z.int().min(0).max(6).nullable().meta({
       description: 'The day on which weeks begin; 0 is Sunday. Null for other intervals.',
@@ -92,9 +98,10 @@ const zone = z
   .meta({ description: 'The IANA name of the time zone in which days and weeks begin. Default: `UTC`.' });
 
 const writable = {
-  model: z.enum(MODELS).nullable().meta({
+  model: source.nullable().meta({
     description:
-      'What to export. Default: the one that `hogql_query` names, otherwise `events`. It cannot be changed.',
+      'What to export. Default: the one that `hogql_query` names, otherwise `events`. With the interval `once` it is ' +
+      '`hogql`. It cannot be changed.',
   }),
   timezone: zone,
   offset_day: z
@@ -118,7 +125,8 @@ const writable = {
     .meta({
       description:
         'Selects columns in place of the default ones, and the rows that pass its condition: ' +
-        '`SELECT … FROM events WHERE …`. The table is the model.',
+        '`SELECT … FROM events WHERE …`. The table is the model. With the interval `once` it is any query, as in ' +
+        '`POST …/query/`, and all rows of its result are exported.',
     }),
   filters: z
     .unknown()
@@ -144,7 +152,6 @@ const writable = {
     }),
 };
 const name = text(400);
-const interval = z.enum(INTERVAL_LENGTHS);
 
 export const newBatchExport = z.object({
   name,

@@ -1,4 +1,6 @@
 import { knownCohorts } from '../../cohorts/rows/definitions.ts';
+import { withWholeQueries } from '../../exports/whole-queries.ts';
+import { compilesWhole } from '../../queries/whole.ts';
 import { type ApiDependencies, type App, exportRouteDependencies } from '../dependencies.ts';
 import { backfillRoutes } from './backfills.ts';
 import { intervalRoutes } from './intervals.ts';
@@ -14,7 +16,12 @@ import { verifyRoutes } from './verify.ts';
 
 /** Adds all routes of batch exports. */
 export function batchExportRoutes(app: App, api: ApiDependencies): void {
-  const deps = { ...exportRouteDependencies(api), knownCohorts };
+  const shared = exportRouteDependencies(api);
+  const compiler = withWholeQueries(shared.compiler, {
+    compile: compilesWhole(api),
+    seconds: api.config.SLUICE_EXPORT_QUERY_SECONDS,
+  });
+  const deps = { ...shared, compiler, knownCohorts };
   resourceRoutes(app, deps);
   pausingRoutes(app, deps);
   runRoutes(app, deps);

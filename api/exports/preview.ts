@@ -16,7 +16,7 @@ const MOST_ROWS = 100;
 const limit = z.int().min(0).max(MOST_ROWS).default(ROWS).meta({ description: 'How many rows to show.' });
 const preview = z
   .object({
-    data_interval_start: timestamp,
+    data_interval_start: timestamp.nullable(),
     data_interval_end: timestamp,
     columns: z.array(z.object({ name: z.string(), type: z.string() })),
     rows: z
@@ -38,7 +38,7 @@ const preview = z
   .meta({ id: 'BatchExportPreview' });
 
 const view = ({ interval, ...shown }: ExportPreview): z.output<typeof preview> => ({
-  data_interval_start: instantText(interval.start),
+  data_interval_start: interval.start === null ? null : instantText(interval.start),
   data_interval_end: instantText(interval.end),
   ...shown,
 });

@@ -40,7 +40,7 @@ const report = z
       .nullable()
       .meta({ description: 'The completed run that the destination was compared with.' }),
     source: z.object({
-      state: z.enum(['read', 'changing', 'members', 'expired', 'unread']),
+      state: z.enum(['read', 'changing', 'members', 'once', 'expired', 'unread']),
       rows: z.int().nullable(),
       hash: z.string().nullable(),
     }),

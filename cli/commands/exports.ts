@@ -93,7 +93,7 @@ export function exportsCommand(program: Command): void {
               : null,
           });
           if (options.json) continue;
-          const every = row.interval.startsWith('every') ? row.interval : `every ${row.interval}`;
+          const every = /^every|^once$/.test(row.interval) ? row.interval : `every ${row.interval}`;
           say(
             `${row.id}  ${row.name}  project ${row.project_id}, ${row.model} ${every} to ${row.destination_type}: ` +
               `${stateText(row, health, wait)}; ${runText(last)}`,

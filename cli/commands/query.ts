@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { RESULT_FORMATS, type ResultFormat } from '../../queries/rules/result-file.ts';
 import {
@@ -22,6 +23,9 @@ interface Options extends Where {
   format?: string;
   file?: string;
   output?: string;
+  async?: boolean;
+  id?: string;
+  escapeFormulas?: boolean;
 }
 
 interface Answer extends Table {
@@ -85,48 +89,94 @@ export function queryCommand(program: Command): void {
       'how the rows are written: table (the default), csv or json; with --output csv, jsonl, parquet or arrow',
     )
     .option('--output <file>', 'write all rows to a file, whose name may tell the format')
+    .option('--async', 'ask in the background, for up to ten minutes, and wait for the answer')
+    .option('--id <id>', 'wait for a query that was begun with --async, in place of a new one')
+    .option('--escape-formulas', 'in CSV, keep spreadsheets from taking texts for formulas')
     .addHelpText(
       'after',
       '\nSLUICE_URL, SLUICE_API_KEY and SLUICE_PROJECT_ID take the place of --url, --key and --project.',
     );
   addWhere(command).action(async (given: string | undefined, options: Options) => {
     const { output } = options;
-    const task =
-      output === undefined
-        ? showRows(formatOf(options.format ?? 'table'))
-        : writeRows(output, fileFormat(output, options.format));
-    const query = textOf(given, options.file);
+    const { id } = options;
+    const isSheet = options.escapeFormulas ?? false;
+    if (output !== undefined && (options.async || id !== undefined)) {
+      throw new UsageError(
+        'A query in the background has rows to show. Use --output without --async and --id.',
+      );
+    }
+    const format =
+      output === undefined ? formatOf(options.format ?? 'table') : fileFormat(output, options.format);
+    if (isSheet && format !== 'csv') throw new UsageError('--escape-formulas is for --format csv.');
+    if (id !== undefined && (given !== undefined || options.file !== undefined)) {
+      throw new UsageError('--id names a query that was begun before. Do not give another one.');
+    }
+    const query = id === undefined ? { kind: 'HogQLQuery', query: textOf(given, options.file) } : undefined;
     const access = accessFrom(options, 'query');
-    await task(access, { kind: 'HogQLQuery', query }).catch((error: unknown) => {
+    const work = async () => {
+      if (output !== undefined) return writeRows(access, query, output, format as ResultFormat, isSheet);
+      const answer =
+        query && !options.async ? await ask(access, query) : await inBackground(access, query, id);
+      showRows(answer, format as Shown, isSheet);
+    };
+    await work().catch((error: unknown) => {
       throw error instanceof RemoteRefusal ? faultOf(error) : error;
     });
   });
 }
 
-type Task = (access: Access, query: object) => Promise<void>;
+const ask = async (access: Access, query: object): Promise<Answer> =>
+  (await askProject(access, 'POST', 'query/', { query })) as Answer;
+
+/** The longest pause between two questions whether a query in the background has ended, in milliseconds. */
+const LONGEST_PAUSE = 2_000;
+
+interface Status {
+  query_status: { id: string; complete: boolean; results?: Answer };
+}
+
+/** Begins a query in the background, or finds the one with this id, and waits for its answer. */
+async function inBackground(access: Access, query: object | undefined, known = ''): Promise<Answer> {
+  let id = known;
+  if (query) {
+    const begun = (await askProject(access, 'POST', 'query/', { query, async: true })) as Status;
+    id = begun.query_status.id;
+    remark(
+      `The query goes on in the background, also if you stop waiting. Then ask again: npx sluice query --id ${id}`,
+    );
+  }
+  const at = `query/${encodeURIComponent(id)}/`;
+  for (let wait = 100; ; wait = Math.min(wait * 2, LONGEST_PAUSE)) {
+    const { query_status: status } = (await askProject(access, 'GET', at)) as Status;
+    if (status.complete && status.results) return status.results;
+    await pause(wait);
+  }
+}
 
 /** Shows the first rows, or as many as the query wants. */
-const showRows =
-  (format: Shown): Task =>
-  async (access, query) => {
-    const answer = (await askProject(access, 'POST', 'query/', { query })) as Answer;
-    const lines =
-      format === 'json'
-        ? answer.results.map((row) => JSON.stringify(Object.fromEntries(named(answer.columns, row))))
-        : format === 'csv'
-          ? csvLines(answer)
-          : tableLines(answer);
-    if (lines.length > 0) process.stdout.write(`${lines.join('\n')}\n`);
-    if (answer.hasMore) remark(`There are more than ${answer.results.length} rows. Add a LIMIT.`);
-  };
+function showRows(answer: Answer, format: Shown, isSheet: boolean): void {
+  const lines =
+    format === 'json'
+      ? answer.results.map((row) => JSON.stringify(Object.fromEntries(named(answer.columns, row))))
+      : format === 'csv'
+        ? csvLines(answer, isSheet)
+        : tableLines(answer);
+  if (lines.length > 0) process.stdout.write(`${lines.join('\n')}\n`);
+  if (answer.hasMore) remark(`There are more than ${answer.results.length} rows. Add a LIMIT.`);
+}
 
 /** Writes all rows to a file. */
-const writeRows =
-  (file: string, format: ResultFormat): Task =>
-  async (access, query) => {
-    const bytes = await downloadFromProject(access, `query/?format=${format}`, { query });
-    remark(`Wrote ${await writeDownload(bytes, file)} bytes to ${file}.`);
-  };
+async function writeRows(
+  access: Access,
+  query: object | undefined,
+  file: string,
+  format: ResultFormat,
+  isSheet: boolean,
+): Promise<void> {
+  const given = `query/?format=${format}${isSheet ? '&escape_formulas=true' : ''}`;
+  const bytes = await downloadFromProject(access, given, { query });
+  remark(`Wrote ${await writeDownload(bytes, file)} bytes to ${file}.`);
+}
 
 const named = (columns: readonly string[], row: readonly unknown[]): [string, unknown][] =>
   columns.map((name, index) => [name, row[index]]);

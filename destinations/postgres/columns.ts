@@ -8,7 +8,10 @@ const SYSTEM_COLUMNS = new Set(['tableoid', 'xmin', 'cmin', 'xmax', 'cmax', 'cti
 const LONGEST_NAME = 63;
 const MOST_COLUMNS = 1_600;
 
-/** Tells why no table can have these columns, or why rows that are sent again could not be recognised by them. */
+/**
+ * Tells why no table can have these columns, or why rows that are sent again could not be recognised by them. The result
+ * of a query has a table of its own, so its rows need not be recognised.
+ */
 export function columnFault(columns: readonly Column[], model: ModelName): string | undefined {
   const names = new Set(columns.map(({ name }) => name));
   if (names.size > MOST_COLUMNS) return `PostgreSQL tables have at most ${MOST_COLUMNS} columns`;
@@ -18,6 +21,7 @@ export function columnFault(columns: readonly Column[], model: ModelName): strin
       return `PostgreSQL allows at most ${LONGEST_NAME} bytes in the name of a column, but '${name}' has more`;
     }
   }
+  if (model === 'hogql') return undefined;
   if (!KEYS[model].some((key) => key.every((name) => names.has(name)))) {
     const needed = KEYS[model].map((key) => key.join(' and ')).join(', or ');
     return `PostgreSQL batch exports of ${model} need the columns ${needed}, by which a row that is sent again is recognised`;

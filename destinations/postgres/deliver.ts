@@ -4,8 +4,17 @@ import type { PostgresConfig } from './config.ts';
 import { place, postgresError, type Session, stateOf, withConnection } from './connection.ts';
 import { CallerError, sendCopy } from './copy-in.ts';
 import { directChanges, directRows } from './direct.ts';
+import { replaceOwnTable } from './own-table.ts';
 import { columnsToMerge, countStaged, insertEach, insertText, rejectedRows, stageRows } from './stage.ts';
-import { LOCK_TIMEOUT, lockTable, prepareTable, quoted, type TargetTable, tableName } from './table.ts';
+import {
+  type KeyedModel,
+  LOCK_TIMEOUT,
+  lockTable,
+  prepareTable,
+  quoted,
+  type TargetTable,
+  tableName,
+} from './table.ts';
 
 const MOST_REJECTIONS = 20;
 
@@ -27,9 +36,10 @@ async function deliverDirectly(
   session: Session,
   config: PostgresConfig,
   table: TargetTable,
+  model: KeyedModel,
   delivery: Delivery,
 ): Promise<Delivered | undefined> {
-  if (delivery.run.model !== 'events' || !table.uniqueOn) return undefined;
+  if (model !== 'events' || !table.uniqueOn) return undefined;
   const changes = directChanges(delivery.columns, table.columns);
   if (!changes) return undefined;
   const names = table.columns.map((column) => quoted(column.name)).join(', ');
@@ -52,9 +62,8 @@ async function insertStaged(
   session: Session,
   config: PostgresConfig,
   table: TargetTable,
-  delivery: Delivery,
+  model: KeyedModel,
 ): Promise<Pick<Delivered, 'written' | 'rejected' | 'rejections'>> {
-  const { model } = delivery.run;
   await session.query('savepoint insert_all');
   try {
     const { rowCount } = await session.run('merge the rows', insertText(table, tableName(config), model));
@@ -71,13 +80,14 @@ async function deliverStaged(
   session: Session,
   config: PostgresConfig,
   table: TargetTable,
+  model: KeyedModel,
   delivery: Delivery,
 ): Promise<Delivered> {
   await session.begin(SETTINGS);
   const { rows, bytes } = await stageRows(session, delivery);
   // Without a unique index, two attempts at the same time would not see each other's rows.
   if (!table.uniqueOn) await lockTable(session, config);
-  const inserted = await insertStaged(session, config, table, delivery);
+  const inserted = await insertStaged(session, config, table, model);
   if (rows > 0 && inserted.rejected === rows) {
     throw new DestinationError(
       'mismatch',
@@ -89,15 +99,27 @@ async function deliverStaged(
   return { rows, bytes, ...inserted };
 }
 
-function requireColumns(config: PostgresConfig, table: TargetTable, delivery: Delivery): void {
+function requireColumns(config: PostgresConfig, table: TargetTable, model: KeyedModel): void {
   const names = new Set(table.columns.map((column) => column.name));
-  const absent = columnsToMerge(delivery.run.model).filter((name) => !names.has(name));
+  const absent = columnsToMerge(model).filter((name) => !names.has(name));
   if (absent.length > 0) {
     throw new DestinationError(
       'mismatch',
       `${place(config)}: the table lacks ${absent.join(', ')}, which tell which of two rows is newer`,
     );
   }
+}
+
+async function deliverResult(
+  session: Session,
+  config: PostgresConfig,
+  delivery: Delivery,
+): Promise<Delivered> {
+  await session.begin(SETTINGS);
+  const delivered = await replaceOwnTable(session, config, delivery);
+  await askFence(delivery);
+  await session.run('commit', 'commit');
+  return delivered;
 }
 
 /** Writes all rows in one transaction, each once, or none. */
@@ -107,11 +129,13 @@ export async function deliverToPostgres(
   delivery: Delivery,
 ): Promise<Delivered> {
   return withConnection(config, surroundings, delivery, async (session) => {
-    const table = await prepareTable(session, config, delivery.columns, delivery.run.model);
-    requireColumns(config, table, delivery);
+    const { model } = delivery.run;
+    if (model === 'hogql') return deliverResult(session, config, delivery);
+    const table = await prepareTable(session, config, delivery.columns, model);
+    requireColumns(config, table, model);
     return (
-      (await deliverDirectly(session, config, table, delivery)) ??
-      (await deliverStaged(session, config, table, delivery))
+      (await deliverDirectly(session, config, table, model, delivery)) ??
+      (await deliverStaged(session, config, table, model, delivery))
     );
   }).catch((error) => rethrow(error, config, delivery.signal));
 }
@@ -123,10 +147,12 @@ export async function findInPostgres(
   delivery: Delivery,
 ): Promise<RowsFound> {
   return withConnection(config, surroundings, delivery, async (session) => {
-    const table = await prepareTable(session, config, delivery.columns, delivery.run.model);
+    const { model } = delivery.run;
+    if (model === 'hogql') throw new Error('the rows of a result of a query cannot be recognised');
+    const table = await prepareTable(session, config, delivery.columns, model);
     await session.begin(SETTINGS);
     await stageRows(session, delivery);
-    const counts = await countStaged(session, table, tableName(config), delivery.run.model);
+    const counts = await countStaged(session, table, tableName(config), model);
     await session.query('rollback');
     return counts;
   }).catch((error) => rethrow(error, config, delivery.signal));

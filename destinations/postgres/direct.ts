@@ -39,6 +39,10 @@ export function directChanges(
   return source.map((column) => changes.get(column.name));
 }
 
+/** The changes for a table that was created for these columns. */
+export const createdChanges = (columns: readonly Column[]): Change[] =>
+  columns.map(({ type }) => (type === 'json' ? 'to jsonb' : type === 'uuid' ? 'uuid to text' : 'as is'));
+
 const HEX = Buffer.from('0123456789abcdef');
 
 function writeUuid(from: Buffer, start: number, to: Buffer, at: number): void {

@@ -21,7 +21,7 @@ export const postgres: RowsDestination<PostgresConfig> = {
   columns: 'postgres',
   takesOpenEnd: false,
   docs: {
-    once: 'one transaction, and a unique key or a comparison by uuid',
+    once: 'one transaction, and a unique key, a comparison by uuid or a table of its own',
     address: ['`host`, `port`, `has_self_signed_cert`'],
   },
   deliver: deliverToPostgres,

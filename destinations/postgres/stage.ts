@@ -1,8 +1,8 @@
 import type { Column } from '../../formats/columns.ts';
-import type { Delivery, ModelName } from '../destination.ts';
+import type { Delivery } from '../destination.ts';
 import type { Session } from './connection.ts';
 import { sendCopy } from './copy-in.ts';
-import { KEYS, quoted, type TargetColumn, type TargetTable } from './table.ts';
+import { KEYS, type KeyedModel, quoted, type TargetColumn, type TargetTable } from './table.ts';
 
 /** The schema of temporary tables is named, so that this can never be a table of the user. */
 const STAGE = 'pg_temp.sluice_stage';
@@ -59,7 +59,7 @@ function sameKey(table: TargetTable, key: readonly string[], target: string): st
 }
 
 /** The best key of the model for which the table has all columns. */
-function keyOf(table: TargetTable, model: ModelName): readonly string[] {
+function keyOf(table: TargetTable, model: KeyedModel): readonly string[] {
   const names = new Set(table.columns.map((column) => column.name));
   const found = table.uniqueOn ?? KEYS[model].find((key) => key.every((name) => names.has(name)));
   return found as readonly string[];
@@ -75,7 +75,7 @@ interface Newer {
 }
 
 /** Which of two rows with the same key stays. Runs of several intervals may come in any order. */
-const NEWER: Record<ModelName, Newer> = {
+const NEWER: Record<KeyedModel, Newer> = {
   events: { order: [], finer: [], strictly: false },
   // Versions of persons can be compared only while the distinct_id belongs to the same person.
   persons: { order: ['person_distinct_id_version', 'person_version'], finer: [], strictly: true },
@@ -84,14 +84,14 @@ const NEWER: Record<ModelName, Newer> = {
 };
 
 /** The columns of the table that decide which of two rows is newer. */
-function orderOf(table: TargetTable, model: ModelName): string[] {
+function orderOf(table: TargetTable, model: KeyedModel): string[] {
   const names = new Set(table.columns.map((column) => column.name));
   const { order, finer } = NEWER[model];
   return [...order, ...finer.filter((name) => names.has(name))];
 }
 
 /** The condition for replacing a row. A row without a value in these columns counts as older. */
-function wins(table: TargetTable, model: ModelName): string {
+function wins(table: TargetTable, model: KeyedModel): string {
   const order = orderOf(table, model).map(quoted);
   const [ours, theirs] = ['excluded', 't'].map(
     (row) => `(${order.map((one) => `${row}.${one}`).join(', ')})`,
@@ -100,12 +100,12 @@ function wins(table: TargetTable, model: ModelName): string {
   return `${unknown} or ${ours} ${NEWER[model].strictly ? '>' : '>='} ${theirs}`;
 }
 
-export function columnsToMerge(model: ModelName): readonly string[] {
+export function columnsToMerge(model: KeyedModel): readonly string[] {
   return NEWER[model].order;
 }
 
 /** The statement that inserts staged rows and does not duplicate rows that are there. `where` selects staged rows. */
-export function insertText(table: TargetTable, name: string, model: ModelName, where = 'true'): string {
+export function insertText(table: TargetTable, name: string, model: KeyedModel, where = 'true'): string {
   const names = table.columns.map((column) => quoted(column.name));
   const key = keyOf(table, model);
   const values = table.columns.map(converted).join(', ');
@@ -137,7 +137,7 @@ export async function insertEach(
   session: Session,
   table: TargetTable,
   name: string,
-  model: ModelName,
+  model: KeyedModel,
 ): Promise<number> {
   const key = keyOf(table, model).at(-1) as string;
   await session.query(`create temporary table sluice_rejected (key text, reason text) on commit drop`);
@@ -192,7 +192,7 @@ export async function countStaged(
   session: Session,
   table: TargetTable,
   name: string,
-  model: ModelName,
+  model: KeyedModel,
 ): Promise<{ expected: number; found: number }> {
   const key = keyOf(table, model);
   const keys = key.map((one) => `s.${quoted(one)}`).join(', ');

@@ -8,8 +8,11 @@ import { place, type Session } from './connection.ts';
 export const quoted = (name: string) => pg.escapeIdentifier(name);
 export const tableName = (config: PostgresConfig) => `${quoted(config.schema)}.${quoted(config.table_name)}`;
 
+/** The models whose rows have a key. */
+export type KeyedModel = Exclude<ModelName, 'hogql'>;
+
 /** The possible keys of a model's rows, best first. */
-export const KEYS: Record<ModelName, readonly (readonly [string, ...string[]])[]> = {
+export const KEYS: Record<KeyedModel, readonly (readonly [string, ...string[]])[]> = {
   events: [['team_id', 'uuid'], ['uuid']],
   persons: [['team_id', 'distinct_id']],
   sessions: [['team_id', 'session_id']],
@@ -47,6 +50,7 @@ const SHORT_TEXTS = new Set(['uuid', 'event', 'distinct_id', 'ip', 'site_url']);
 
 /** The type of a column in a table that Sluice creates. */
 function createdType(column: Column, model: ModelName): string {
+  if (model === 'hogql') return BY_TYPE[column.type];
   if (DOCUMENTS.has(column.name) && ['string', 'json'].includes(column.type)) return 'jsonb';
   if (model === 'events' && SHORT_TEXTS.has(column.name)) return 'varchar(200)';
   return BY_TYPE[column.type];
@@ -58,7 +62,8 @@ export function createTableText(
   model: ModelName,
 ): string {
   const names = new Set(columns.map((column) => column.name));
-  const key = KEYS[model].find((one) => one.every((name) => names.has(name)));
+  const keys = model === 'hogql' ? [] : KEYS[model];
+  const key = keys.find((one) => one.every((name) => names.has(name)));
   const lines = columns.map((column) => `${quoted(column.name)} ${createdType(column, model)}`);
   if (key) lines.push(`primary key (${key.map(quoted).join(', ')})`);
   return `create table if not exists ${tableName(config)} (\n  ${lines.join(',\n  ')}\n)`;
@@ -67,11 +72,12 @@ export function createTableText(
 interface Found {
   oid: string;
   kind: string;
+  comment: string | null;
 }
 
-async function findTable(session: Session, config: PostgresConfig): Promise<Found | undefined> {
+export async function findTable(session: Session, config: PostgresConfig): Promise<Found | undefined> {
   const { rows } = await session.query<Found>(
-    `select c.oid::text, c.relkind as kind from pg_catalog.pg_class c
+    `select c.oid::text, c.relkind as kind, obj_description(c.oid, 'pg_class') as comment from pg_catalog.pg_class c
      join pg_catalog.pg_namespace n on n.oid = c.relnamespace where n.nspname = $1 and c.relname = $2`,
     [config.schema, config.table_name],
   );
@@ -94,7 +100,7 @@ async function createTable(
   session: Session,
   config: PostgresConfig,
   columns: readonly Column[],
-  model: ModelName,
+  model: KeyedModel,
 ): Promise<void> {
   await session.begin(LOCK_TIMEOUT);
   // `if not exists` alone fails if two transactions create the table at the same time.
@@ -108,7 +114,7 @@ export async function prepareTable(
   session: Session,
   config: PostgresConfig,
   columns: readonly Column[],
-  model: ModelName,
+  model: KeyedModel,
 ): Promise<TargetTable> {
   let found = await findTable(session, config);
   if (!found) {

@@ -4,13 +4,15 @@ import { uuidv7 } from '../../db/uuid.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { type BatchExportRow, hasBatchExports, insertBatchExport } from '../rows/batch-exports.ts';
+import { isOnce, onceRange } from '../rules/once.ts';
 import { syncRow } from '../sync-row.ts';
 import { auditExport } from './audit.ts';
+import { beginBackfill } from './backfill.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
 import { type NewExportInput, prepareExport, refuseUnknownCohorts, refuseWritingOver } from './prepare.ts';
 
-/** Creates an export: its row first, then its schedule. */
+/** Creates an export: its row first, then its schedule, or the run of one that runs once. */
 export async function createExport(
   deps: ExportCommandDependencies,
   actor: Actor,
@@ -22,7 +24,7 @@ export async function createExport(
   const exportId = uuidv7();
   const key = { projectId, exportId };
   const prepared = await prepareExport(deps, key, input, signal);
-  const row = await transaction(pool, async (client) => {
+  const { row, run } = await transaction(pool, async (client) => {
     if (!(await lockProject(client, projectId))) throw refuse.absent('Project not found.');
     if (await hasBatchExports(client, projectId, mostExports)) {
       throw refuse.invalid(
@@ -40,8 +42,14 @@ export async function createExport(
     });
     const { name, model, destination_type: destination } = created;
     await auditExport(client, actor, key, 'created', { name, model, destination });
-    return created;
+    if (!isOnce(created)) return { row: created };
+    // Maintenance starts a backfill that has no workflow, so the run begins even if this process ends now.
+    const { backfill } = await beginBackfill(client, actor, created, onceRange(created));
+    return { row: created, run: backfill };
   });
-  await follow(deps, actor, 'a new export', () => syncRow(pool, temporal, exportId));
+  await follow(deps, actor, 'a new export', async () => {
+    if (run) await temporal.startBackfill(row, run);
+    else await syncRow(pool, temporal, exportId);
+  });
   return row;
 }

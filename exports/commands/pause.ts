@@ -11,6 +11,7 @@ import {
   setPaused,
 } from '../rows/batch-exports.ts';
 import { withFailed } from '../rules/missed.ts';
+import { lengthOf } from '../rules/once.ts';
 import { syncRow } from '../sync-row.ts';
 import { auditExport } from './audit.ts';
 import { type BegunBackfill, beginBackfill } from './backfill.ts';
@@ -26,7 +27,9 @@ const change = (paused: boolean) => ({ changes: [{ field: 'paused', before: !pau
 export async function pauseExport(deps: Dependencies, actor: Actor, key: ExportKey): Promise<void> {
   const { pool, temporal } = deps;
   await transaction(pool, async (client) => {
-    if (!(await lockBatchExport(client, key))) throw absent(key);
+    const row = await lockBatchExport(client, key);
+    if (!row) throw absent(key);
+    lengthOf(row);
     if (await setPaused(client, key, true)) {
       await auditExport(client, actor, key, 'updated', change(true));
     }
@@ -53,6 +56,7 @@ export async function unpauseExport(
   const { row, begun } = await transaction(pool, async (client) => {
     const row = await lockBatchExport(client, key);
     if (!row) throw absent(key);
+    lengthOf(row);
     const pauses = await listPauses(client, key, row.last_paused_at ?? row.created_at);
     if (!(await setPaused(client, key, false))) return { row };
     await auditExport(client, actor, key, 'updated', change(false));

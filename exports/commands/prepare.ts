@@ -9,8 +9,7 @@ import {
   shownSettings,
 } from '../../destinations/settings.ts';
 import { targetsCollide, type WriteTarget } from '../../destinations/write-target.ts';
-import type { IntervalLength } from '../../intervals/index.ts';
-import { type Model, type ModelQuery, planFault, planQuery } from '../../models/index.ts';
+import { type ModelQuery, planFault, planQuery, type Source } from '../../models/index.ts';
 import { refuse } from '../../refusals.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
 import { type Actor, maySeeProject } from '../../tenancy/actor.ts';
@@ -23,7 +22,8 @@ import {
   lockStoreWriters,
   type StoreWriter,
 } from '../rows/batch-exports.ts';
-import { type CadenceInput, cadenceFields } from '../rules/cadence.ts';
+import { type CadenceFields, type CadenceInput, cadenceFields } from '../rules/cadence.ts';
+import { isOnce } from '../rules/once.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 import { reads } from './effort.ts';
 import { refusing } from './refusals.ts';
@@ -40,7 +40,7 @@ export interface DestinationInput {
 export interface ExportInput extends CadenceInput {
   name?: string | undefined;
   /** Null: the one that `hogql_query` names, or events. */
-  model?: Model | null | undefined;
+  model?: Source | null | undefined;
   destination?: DestinationInput | undefined;
   paused?: boolean | undefined;
   last_paused_at?: string | null | undefined;
@@ -54,7 +54,7 @@ export interface ExportInput extends CadenceInput {
 export interface NewExportInput extends ExportInput {
   name: string;
   destination: DestinationInput & { type: string };
-  interval: IntervalLength;
+  interval: BatchExportRow['interval'];
 }
 
 export interface Subject {
@@ -112,6 +112,7 @@ function readExport(
 ): Promise<{ prepared: PreparedExport; query: ModelQuery }> {
   return refusing(async () => {
     const cadence = cadenceFields(current, input);
+    if (isOnce(cadence)) requireOnce(current, input);
     const bounds = boundsOf(current, input);
     const settings = settingsOf(keyring, current, input);
     const stored =
@@ -129,7 +130,7 @@ function readExport(
     // Any interval will do, because invalid settings are invalid for each of them.
     const query = await exportQuery(
       compiler,
-      { ...asks, ...stored, model: modelOf(current, input), project_id: projectId },
+      { ...asks, ...stored, model: modelOf(current, input, cadence), project_id: projectId },
       { start: null, end: Date.now() },
     );
     const { model } = query;
@@ -139,7 +140,10 @@ function readExport(
       requireColumns(settings.type, model, query.columns);
     }
     const folder = folderOf(projectId, current, settings);
-    const target = storedTargetOf(settings, { model, interval: cadence.interval, folder });
+    // The time of its creation is in the keys of an export that runs once, and no other export has it.
+    const target = isOnce(cadence)
+      ? null
+      : storedTargetOf(settings, { model, interval: cadence.interval, folder });
     const shown = shownSettings(settings).config;
     const { cohorts = [] } = query;
     const prepared = {
@@ -170,12 +174,40 @@ const given = <T>(sent: T | null | undefined, stored: T | null | undefined): T |
   sent === undefined ? (stored ?? null) : sent;
 
 /** Returns the model that an export must have. Null: its query decides. */
-function modelOf(current: BatchExportRow | undefined, input: ExportInput): Model | null {
-  const model = input.model ?? current?.model ?? null;
+function modelOf(
+  current: BatchExportRow | undefined,
+  input: ExportInput,
+  cadence: CadenceFields,
+): Source | null {
+  const once = isOnce(cadence) ? 'hogql' : null;
+  const model = input.model ?? current?.model ?? once;
+  if ((model === 'hogql') !== (once !== null)) {
+    throw refuse.invalid(
+      'model',
+      "The model 'hogql' is for batch exports with the interval 'once', which export the whole result of 'hogql_query'.",
+    );
+  }
   if (current && model !== current.model) {
     throw refuse.invalid('model', 'Changing models is not supported. Create a new batch export instead.');
   }
   return model;
+}
+
+/** Refuses fields that have no effect on an export that runs once, and another query for one that did. */
+function requireOnce(current: BatchExportRow | undefined, input: ExportInput): void {
+  for (const field of ['start_at', 'end_at', 'last_paused_at', 'paused'] as const) {
+    if (!input[field]) continue;
+    throw refuse.invalid(
+      field,
+      `A batch export that runs 'once' has no schedule, so '${field}' has no effect.`,
+    );
+  }
+  if (current && input.hogql_query !== undefined && input.hogql_query !== current.hogql_query) {
+    throw refuse.invalid(
+      'hogql_query',
+      "The query of a batch export that runs 'once' cannot be changed. Create another batch export instead.",
+    );
+  }
 }
 
 function boundsOf(current: BatchExportRow | undefined, input: ExportInput) {
@@ -201,7 +233,7 @@ function settingsOf(
 }
 
 /** Only events have names. For other models a list of names would be a limit that does nothing. */
-function requireEventsForNames({ config }: DestinationSettings, model: Model): void {
+function requireEventsForNames({ config }: DestinationSettings, model: Source): void {
   for (const key of ['include_events', 'exclude_events']) {
     const names = config[key];
     if (model !== 'events' && Array.isArray(names) && names.length > 0) {

@@ -3,12 +3,13 @@ import { inTurn, isStatementTimeout } from '../../db/reading.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { bindDestination } from '../../destinations/bind.ts';
 import { findDestination } from '../../destinations/registry.ts';
-import { type Interval, lastComplete } from '../../intervals/index.ts';
+import { lastComplete, type OpenInterval } from '../../intervals/index.ts';
 import { estimate, type ModelQuery, previewRows, queryFault } from '../../models/index.ts';
 import { refuse } from '../../refusals.ts';
 import { type ExportQueryRow, exportQuery } from '../reads/query.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 import { cadenceOfRow } from '../rules/cadence.ts';
+import { isOnce, onceRange } from '../rules/once.ts';
 import { type IntervalChoice, pickInterval } from '../rules/pick-interval.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 import { reads } from './effort.ts';
@@ -28,7 +29,7 @@ type Dependencies = Pick<
 >;
 
 export interface ExportPreview {
-  interval: Interval;
+  interval: OpenInterval;
   columns: { name: string; type: string }[];
   rows: Record<string, unknown>[];
   estimate: { rows: number; exact: boolean; bytes: number };
@@ -53,7 +54,8 @@ export async function previewNewExport(
   if (cohorts.length > 0) {
     await transaction(deps.pool, (client) => refuseUnknownCohorts(deps, client, projectId, prepared));
   }
-  const interval = lastComplete(cadenceOfRow(fields), Date.now());
+  const now = Date.now();
+  const interval = isOnce(fields) ? { start: null, end: now } : lastComplete(cadenceOfRow(fields), now);
   return previewInterval(deps, { ...fields, project_id: projectId }, interval, limit, signal);
 }
 
@@ -68,13 +70,15 @@ export async function previewExport(
   limit: number,
   signal?: AbortSignal,
 ): Promise<ExportPreview> {
-  return previewInterval(deps, row, pickInterval(row, choice, Date.now()), limit, signal);
+  const isNamed = Boolean(choice.start_at || choice.end_at);
+  const interval = isOnce(row) && !isNamed ? onceRange(row) : pickInterval(row, choice, Date.now());
+  return previewInterval(deps, row, interval, limit, signal);
 }
 
 async function previewInterval(
   deps: Dependencies,
   row: ExportQueryRow,
-  interval: Interval,
+  interval: OpenInterval,
   limit: number,
   signal: AbortSignal | undefined,
 ): Promise<ExportPreview> {
@@ -110,7 +114,7 @@ const tooSlow = () =>
 export async function hasRows(
   deps: Pick<ExportCommandDependencies, 'reader' | 'compiler' | 'compiling'>,
   row: ExportQueryRow,
-  interval: Interval,
+  interval: OpenInterval,
   signal?: AbortSignal,
 ): Promise<boolean> {
   const { reader } = deps;
@@ -133,7 +137,7 @@ export async function hasRows(
 function keysOf(
   { egress, exportRoot }: Dependencies,
   row: ExportQueryRow & Pick<ModelQuery, 'model'>,
-  interval: Interval,
+  interval: OpenInterval,
   bytes: number,
 ): Pick<ExportPreview, 'keys' | 'manifest_key'> {
   const { destination_type: type } = row;

@@ -9,6 +9,8 @@ import { type BegunBackfill, beginBackfill } from './backfill.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
 
+const RETRY_SECONDS = 1;
+
 /**
  * Finds the interval of a run. Refuses one that the export does not have any more, because no backfill can export it.
  */
@@ -36,6 +38,10 @@ export async function retryRun(
   }
   const range = intervalOf(row, run);
   const begun = await transaction(deps.pool, (client) => beginBackfill(client, actor, row, range));
+  if (begun.backfill.id === run.backfill_id) {
+    // Its only run has ended, and it is about to. What it answered would be the old run.
+    throw refuse.contested('The backfill of this run is just ending. Try again.', RETRY_SECONDS);
+  }
   if (begun.isNew) {
     await follow(deps, actor, 'a retried run', () => deps.temporal.startBackfill(row, begun.backfill));
   }

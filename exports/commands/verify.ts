@@ -4,6 +4,7 @@ import { type Actor, requestOf } from '../../tenancy/actor.ts';
 import { newestExported } from '../reads/newest-exported.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 import { findRun } from '../rows/run-lists.ts';
+import { isOnce, onceRange } from '../rules/once.ts';
 import { type IntervalChoice, pickCompleteInterval } from '../rules/pick-interval.ts';
 import type { VerifyReport } from '../rules/verify-report.ts';
 import { temporalAway } from '../temporal.ts';
@@ -34,6 +35,7 @@ export async function intervalToVerify(
     }
     return intervalText({ start: run.data_interval_start, end: run.data_interval_end });
   }
+  if (isOnce(row) && !named) return intervalText(onceRange(row));
   const newest = named ? undefined : await newestExported(pool, row, now);
   return newest ?? intervalText(pickCompleteInterval(row, choice, now));
 }

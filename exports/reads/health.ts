@@ -6,6 +6,7 @@ import type { Health } from '../rows/health.ts';
 import { listIntervalOutcomes, listWholeRuns } from '../rows/run-lists.ts';
 import { upkeepTimesOf } from '../rules/due.ts';
 import { type IntervalEntry, intervalStates, type Known } from '../rules/interval-states.ts';
+import { isOnce } from '../rules/once.ts';
 
 /** Reads what the tables say about the intervals within the window. */
 export async function knownOf(queryable: Queryable, row: BatchExportRow, window: Interval): Promise<Known> {
@@ -56,5 +57,6 @@ export function recentWindow(row: Pick<BatchExportRow, 'interval'>, now: number)
 
 /** Finds out how complete an export is now. The API shows the result as `missing` and `lag`. */
 export async function exportHealth(queryable: Queryable, row: BatchExportRow, now: number): Promise<Health> {
+  if (isOnce(row)) return healthOf([]);
   return healthOf(await intervalMap(queryable, row, recentWindow(row, now), now));
 }

@@ -1,6 +1,6 @@
 import { columnsOfType } from '../../destinations/registry.ts';
 import type { OpenInterval } from '../../intervals/index.ts';
-import type { ColumnSet, Model, ModelCompiler, ModelQuery } from '../../models/index.ts';
+import type { ColumnSet, ModelCompiler, ModelQuery, Source } from '../../models/index.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 
 /** The columns that decide what an export selects. A new export without a model has the one that its query names. */
@@ -9,7 +9,7 @@ export interface ExportQueryRow
     BatchExportRow,
     'project_id' | 'destination_type' | 'config' | 'timezone' | 'filters' | 'hogql_query'
   > {
-  model: Model | null;
+  model: Source | null;
 }
 
 const names = (value: unknown): string[] =>

@@ -1,13 +1,14 @@
 import { shownSettings } from '../../destinations/settings.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 import { cadenceOfRow } from '../rules/cadence.ts';
+import { isOnce } from '../rules/once.ts';
 
 /**
  * Returns the settings of an export as the API shows them, without secrets. The activity log compares the settings
  * before and after a change.
  */
 export function shownExport(row: BatchExportRow) {
-  const { offsetDay, offsetHour } = cadenceOfRow(row);
+  const { offsetDay, offsetHour } = isOnce(row) ? { offsetDay: null, offsetHour: null } : cadenceOfRow(row);
   return {
     name: row.name,
     model: row.model,

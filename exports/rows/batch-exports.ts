@@ -7,12 +7,13 @@ export interface BatchExportRow {
   project_id: number;
   id: string;
   name: string;
-  model: 'events' | 'persons' | 'sessions';
+  model: 'events' | 'persons' | 'sessions' | 'hogql';
   destination_type: string;
   config: Record<string, unknown>;
   /** The secret keys of the configuration, encrypted by `reads/settings.ts`. Null: there are none. */
   secrets: string | null;
-  interval: 'every 5 minutes' | 'every 15 minutes' | 'hour' | 'day' | 'week';
+  /** `once`: it has no intervals, and exports the result of `hogql_query` when it is created. */
+  interval: 'every 5 minutes' | 'every 15 minutes' | 'hour' | 'day' | 'week' | 'once';
   timezone: string;
   /** How many seconds after midnight days begin, and after the midnight of Sunday weeks, in local time. */
   interval_offset: number;
@@ -212,14 +213,19 @@ export async function hasBatchExports(
   return rows.length > 0;
 }
 
-/** Lists the exports of all projects that are not deleted in the order of their ids, beginning after the id `after`. */
+/**
+ * Lists the exports of all projects that are not deleted in the order of their ids, beginning after the id `after`. With
+ * `scheduled`, only those that have a schedule.
+ */
 export async function pageBatchExports(
   queryable: Queryable,
   after: string | null,
   limit: number,
+  { scheduled = false }: { scheduled?: boolean } = {},
 ): Promise<BatchExportRow[]> {
   const { rows } = await queryable.query(
-    `select * from batch_exports where deleted_at is null and ($1::uuid is null or id > $1) order by id limit $2`,
+    `select * from batch_exports where deleted_at is null and ($1::uuid is null or id > $1)
+       ${scheduled ? "and interval <> 'once'" : ''} order by id limit $2`,
     [after, limit],
   );
   return rows;

@@ -88,7 +88,7 @@ export async function secondsSinceChecked(queryable: Queryable): Promise<number 
     `select extract(epoch from clock_timestamp() - min(coalesce(h.checked_at, e.created_at)))::float8 as seconds
      from batch_exports e
      left join batch_export_health h on h.project_id = e.project_id and h.batch_export_id = e.id
-     where e.deleted_at is null`,
+     where e.deleted_at is null and e.interval <> 'once'`,
   );
   return rows[0].seconds;
 }

@@ -9,6 +9,7 @@ import {
 import type { BackfillRow } from '../rows/backfills.ts';
 import { cadenceOfRow } from './cadence.ts';
 import type { MappedRow } from './interval-states.ts';
+import { isOnce, onceRange } from './once.ts';
 
 /** The range that a backfill exports. If `start` is null, one run exports everything up to the end. */
 export interface BackfillPlan extends OpenInterval {
@@ -24,6 +25,7 @@ export type PlannedBackfill = Pick<BackfillRow, 'start_at' | 'end_at' | 'adjuste
  * schedule.
  */
 export function planBackfill(row: MappedRow, backfill: PlannedBackfill, now: number): BackfillPlan {
+  if (isOnce(row)) return { ...onceRange(row), total: 1 };
   const cadence = cadenceOfRow(row);
   const { end: over } = lastComplete(cadence, now);
   const asked = backfill.end_at === null ? over : Date.parse(backfill.end_at);

@@ -1,5 +1,6 @@
 import { type Interval, type IntervalLength, MAX_JITTER } from '../../intervals/index.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
+import { lengthOf } from './once.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -24,7 +25,7 @@ const UPKEEP_TIMES: Record<IntervalLength, UpkeepTimes> = {
 };
 
 export const upkeepTimesOf = (row: Pick<BatchExportRow, 'interval'>): UpkeepTimes =>
-  UPKEEP_TIMES[row.interval];
+  UPKEEP_TIMES[lengthOf(row)];
 
 /** The longest time from the end of an interval to the start of its run, in milliseconds. */
 export const STARTS_WITHIN = MAX_JITTER + MINUTE;

@@ -23,10 +23,11 @@ export interface VerifyReport {
      * - `read`: the rows were read again
      * - `changing`: they were read again, but not compared, because rows of this model change after the interval
      * - `members`: they were read again, but not compared, because members of cohorts may have changed since the run
+     * - `once`: they were not read, because the result of a query is that of the time of its run
      * - `expired`: they were not read, because they are past their retention
      * - `unread`: they could not be read with the settings that the export has now
      */
-    state: 'read' | 'changing' | 'members' | 'expired' | 'unread';
+    state: 'read' | 'changing' | 'members' | 'once' | 'expired' | 'unread';
     rows: number | null;
     hash: string | null;
   };

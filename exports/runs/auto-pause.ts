@@ -13,6 +13,7 @@ import {
 import { insertLogs, listLogs } from '../rows/logs.ts';
 import { countRecentFailures, runsEndedFor } from '../rows/run-lists.ts';
 import { RUN_LIMITS } from '../rules/limits.ts';
+import { isOnce, lengthOf } from '../rules/once.ts';
 import type { RunDependencies } from './dependencies.ts';
 
 export type PauseDependencies = Pick<
@@ -32,7 +33,7 @@ export async function pauseIfFailing(
   row: BatchExportRow,
   runId: string,
 ): Promise<string | undefined> {
-  if (deps.pauseAfter === 0 || row.deleted_at !== null) return undefined;
+  if (deps.pauseAfter === 0 || row.deleted_at !== null || isOnce(row)) return undefined;
   const isPaused = row.paused ? await isPausedBy(deps, row, runId) : await pause(deps, row, runId);
   if (!isPaused) return undefined;
   const now = await findBatchExportById(deps.pool, row.id);
@@ -52,7 +53,7 @@ async function pause(
 ): Promise<boolean> {
   const key = keyOf(row);
   const paused = await transaction(pool, async (client) => {
-    const { window } = RUN_LIMITS[row.interval];
+    const { window } = RUN_LIMITS[lengthOf(row)];
     const failed = await countRecentFailures(client, key, window, row.last_paused_at);
     if (failed < pauseAfter || !(await setPaused(client, key, true))) return undefined;
     const cancelled = await cancelBackfills(client, key);

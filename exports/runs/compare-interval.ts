@@ -8,6 +8,7 @@ import { exportQuery } from '../reads/query.ts';
 import { type BatchExportRow, findBatchExportById, keyOf } from '../rows/batch-exports.ts';
 import { recordCheck } from '../rows/checks.ts';
 import { findCompletedRun } from '../rows/run-lists.ts';
+import { isOnce } from '../rules/once.ts';
 import { type Evidence, judgeInterval, type VerifyReport } from '../rules/verify-report.ts';
 import type { VerifyIntervalInput } from '../temporal.ts';
 import type { RunDependencies } from './dependencies.ts';
@@ -96,6 +97,7 @@ async function readSource(
   signal: AbortSignal,
 ): Promise<{ source: Evidence['source']; query?: ModelQuery }> {
   const none = { rows: null, hash: null };
+  if (isOnce(row)) return { source: { state: 'once', ...none } };
   try {
     const query = await exportQuery(compiler, row, readInterval(interval));
     const known = { query, source: { state: 'expired' as const, ...none } };
@@ -119,6 +121,10 @@ const FAILURES: Partial<Record<DestinationError['code'], 'differs' | 'missing'>>
 /** Earlier attempts are repeated if the failure may go away by itself. From this attempt on, it becomes the verdict. */
 const LAST_ATTEMPT = 3;
 
+/** Why a table with the result of a query is not compared with anything. */
+const NOT_COMPARED =
+  'This cannot be compared: the rows of a result of a query have no key, and the query may give other rows by now.';
+
 async function readDestination(
   deps: RunDependencies,
   row: BatchExportRow,
@@ -135,6 +141,7 @@ async function readDestination(
       const work = { signal, mayName: mayNameFor(deps.pool, row) };
       return { files: { manifestKey, found: await destination.verify(run, work) } };
     }
+    if (isOnce(row)) return { failure: { verdict: 'unknown', message: NOT_COMPARED } };
     if (!destination.find || !query) return { rows: null };
     const read = () => copyOut(deps.copyPool, query.text, { settings: query.settings, signal });
     return { rows: await destination.find({ run, columns: query.columns, read, signal }) };

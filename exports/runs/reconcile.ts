@@ -45,7 +45,7 @@ export async function reconcilePage(
   { after, limit }: ReconcilePageInput,
   { beat }: Pick<Work, 'beat'>,
 ): Promise<ReconciledPage> {
-  const rows = await pageBatchExports(deps.pool, after, limit);
+  const rows = await pageBatchExports(deps.pool, after, limit, { scheduled: true });
   const page: ReconciledPage = {
     next: rows.length === limit ? (rows.at(-1) as BatchExportRow).id : null,
     exports: rows.length,

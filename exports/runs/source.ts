@@ -4,6 +4,7 @@ import { copyOut } from '../../db/copy-out.ts';
 import { partitionOf } from '../../db/event-partitions.ts';
 import { closeHorizon, readHorizon } from '../../db/horizon.ts';
 import type { Pool } from '../../db/pool.ts';
+import { isStatementTimeout } from '../../db/reading.ts';
 import { encodeRows } from '../../formats/encode-rows.ts';
 import type { IntervalText } from '../../intervals/index.ts';
 import { type ModelQuery, refusesQuery } from '../../models/index.ts';
@@ -81,11 +82,20 @@ export class QueryRefusedError extends Error {
   override readonly name = 'QueryRefusedError';
 }
 
+/** Only whole queries have a limit of time. Another message with this SQLSTATE says that somebody cancelled them. */
+const isTooSlow = (error: unknown) =>
+  isStatementTimeout(error) && /statement timeout/.test((error as Error).message);
+
 /**
  * Translates an error that occurred while reading the rows of an export. If Postgres refused the query, the settings of
  * the export are at fault. Use it for no other statement, because a refusal of those is a bug of Sluice.
  */
 export function ofSource(error: unknown): unknown {
+  if (isTooSlow(error)) {
+    return new QueryRefusedError(
+      'The query takes longer than SLUICE_EXPORT_QUERY_SECONDS allows. Choose a shorter range of time, or add conditions.',
+    );
+  }
   if (!refusesQuery(error)) return error;
   return new QueryRefusedError(
     `Postgres refuses the query that the filters and columns of this export make: ${(error as Error).message}`,

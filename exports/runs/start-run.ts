@@ -15,6 +15,7 @@ import { findCompletedRun } from '../rows/run-lists.ts';
 import { type StartedRun, startRun } from '../rows/runs.ts';
 import { cadenceOfRow } from '../rules/cadence.ts';
 import { LONGEST_ATTEMPT, RUN_LIMITS } from '../rules/limits.ts';
+import { lengthOf } from '../rules/once.ts';
 import type { RunDependencies } from './dependencies.ts';
 
 export interface StartRunInput {
@@ -93,7 +94,7 @@ export async function startExportRun(
       runId: run.id,
       interval,
       what: `${row.model} to ${row.destination_type}`,
-      attemptMilliseconds: interval.start === null ? LONGEST_ATTEMPT : RUN_LIMITS[row.interval].attempt,
+      attemptMilliseconds: interval.start === null ? LONGEST_ATTEMPT : RUN_LIMITS[lengthOf(row)].attempt,
     };
   }
 }

@@ -78,14 +78,34 @@ export function transfer(work: Transfer): Promise<Transferred> {
 /** Reads all rows, over a connection of its own. */
 async function* rowsOf({ copyPool, query, attempt }: Transfer): AsyncGenerator<Buffer> {
   const rows = copyOut(copyPool, query.text, { settings: query.settings, signal: attempt.signal });
+  const hasRows = query.model === 'hogql' ? computing(attempt) : () => undefined;
   try {
     for await (const chunk of rows) {
+      hasRows();
       attempt.moved();
       yield chunk;
     }
   } catch (error) {
     throw ofSource(error);
+  } finally {
+    hasRows();
   }
+}
+
+/** Often enough that a run that computes never counts as standing. */
+const ALIVE = 1_000;
+
+/**
+ * Says that a query computes, until the returned function is called. It may do so for long before its first row. Its own
+ * limit of time ends it.
+ */
+function computing({ onWait, stillWaits }: WaitingAttempt): () => void {
+  const over = onWait('the first rows of the query');
+  const alive = setInterval(stillWaits, ALIVE);
+  return () => {
+    clearInterval(alive);
+    over();
+  };
 }
 
 async function toFiles(work: Transfer, destination: BoundFiles): Promise<Transferred> {

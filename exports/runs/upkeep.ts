@@ -42,7 +42,7 @@ export async function repairExportSchedules(
   const doubtful: string[] = [];
   let after: string | null = null;
   do {
-    const rows: BatchExportRow[] = await pageBatchExports(pool, after, PAGE);
+    const rows: BatchExportRow[] = await pageBatchExports(pool, after, PAGE, { scheduled: true });
     for (const row of rows) {
       // Comparing thousands of schedules takes long, and the worker has other work in between.
       await nextTurn();

@@ -1,10 +1,8 @@
-import { readSealedWeeks } from '../../db/event-spans.ts';
 import type { Pool } from '../../db/pool.ts';
-import { findProject } from '../../db/projects.ts';
 import type { Asker, Turns } from '../../db/turns.ts';
 import type { ActionStep } from '../../properties/index.ts';
-import { refuse } from '../../refusals.ts';
 import type { QueryCompiler } from '../compiler.ts';
+import { readJob } from '../reads/job.ts';
 import { explainRows, type QueryTime, readRows } from '../reads/rows.ts';
 import type {
   CompiledFile,
@@ -95,13 +93,8 @@ async function jobOf(
   { projectId }: Asker,
   request: QueryJob['request'],
 ): Promise<Omit<QueryJob, 'form'>> {
-  const [project, weeks] = await Promise.all([
-    findProject(deps.pool, projectId),
-    readSealedWeeks(deps.pool, projectId),
-  ]);
-  if (!project) throw refuse.absent();
+  const job = await readJob(deps.pool, projectId, request, Date.now());
   const actionId = 'actionId' in request ? request.actionId : null;
   const actionSteps = actionId ? await deps.actionSteps(projectId, actionId) : undefined;
-  const { timezone, test_account_filters: testAccounts } = project;
-  return { request, projectId, timezone, now: Date.now(), testAccounts, actionSteps, weeks };
+  return { ...job, actionSteps };
 }

@@ -32,7 +32,7 @@ export function asFile({ statement, columns: outputs, hogql }: Selected, form: F
   });
   const fields = statement.columns.map((_, index) => `f${index + 1}`).join(', ');
   const select = `select ${selected.join(', ')} from (${inlineValues(statement)}) as x (${fields})`;
-  return { text: `copy (${select}) to stdout (format binary)`, columns, hogql };
+  return { text: `copy (${select}) to stdout (format binary)`, select, columns, hogql };
 }
 
 /** What a column of the answer is in a file: itself, or what a column like `*` or `person` is put together of. */

@@ -145,6 +145,8 @@ export interface CompiledQuery {
 export interface CompiledFile {
   /** `copy (select …) to stdout (format binary)`. */
   text: string;
+  /** The SELECT inside the COPY. */
+  select: string;
   /** The columns of the file. */
   columns: Column[];
   /** The query as HogQL. */

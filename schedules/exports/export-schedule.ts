@@ -8,6 +8,7 @@ import {
 import type { SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { cadenceOfRow } from '../../exports/rules/cadence.ts';
+import { isOnce } from '../../exports/rules/once.ts';
 import type { ExportRunInput } from '../../exports/temporal.ts';
 import { jitterOf, scheduleTimes } from '../../intervals/index.ts';
 import { EXPORT_KIND, EXPORT_RUN, searchAttributes } from '../../workflows/names.ts';
@@ -35,7 +36,7 @@ export type ExportScheduleRow = Pick<
 type Told = Pick<BatchExportRow, 'name' | 'model' | 'interval' | 'destination_type'>;
 
 const aboutOf = (row: Told): string =>
-  `${row.model} every ${row.interval.replace(/^every /, '')} to ${row.destination_type}: ${plain(row.name)}`;
+  `${row.model} ${isOnce(row) ? 'once' : `every ${row.interval.replace(/^every /, '')}`} to ${row.destination_type}: ${plain(row.name)}`;
 
 /** Writes the summary of a workflow for the Temporal UI. It cuts off a long name. */
 export function summaryOf(row: Told, what = 'Batch export'): string {

@@ -1,5 +1,6 @@
 import { type Client, ScheduleAlreadyRunning, ScheduleNotFoundError } from '@temporalio/client';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
+import { isOnce } from '../../exports/rules/once.ts';
 import { noteOf, sameSchedule, scheduleOf } from './export-schedule.ts';
 
 const ATTEMPTS = 5;
@@ -22,7 +23,7 @@ export async function removeSchedule(client: Client, exportId: string): Promise<
  * touched, and one that differs only in being paused is paused or unpaused, not updated.
  */
 export async function syncSchedule(client: Client, row: BatchExportRow, taskQueue: string): Promise<boolean> {
-  if (row.deleted_at !== null) return removeSchedule(client, row.id);
+  if (row.deleted_at !== null || isOnce(row)) return removeSchedule(client, row.id);
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await syncOnce(client, row, taskQueue);

@@ -344,6 +344,10 @@ describe("another tenant's ids", () => {
     ['events, with a query', { hogql_query: 'select uuid as uuid, properties.plan as plan from events' }],
     ['persons', { model: 'persons' }],
     ['sessions', { model: 'sessions' }],
+    [
+      'the result of a query',
+      { interval: 'once', hogql_query: 'select e.uuid from events e cross join persons p' },
+    ],
   ])(
     'and rows are in no preview of an export of %s, also with the second wall off',
     async (_what, fields) => {

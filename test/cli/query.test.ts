@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -8,6 +9,8 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { capturedEvent } from '../capture/support.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { sluice } from '../support/cli.ts';
+import { eventually } from '../support/eventually.ts';
+import { inherited } from '../support/programs.ts';
 
 const api = apiForFile();
 const folder = mkdtempSync(path.join(tmpdir(), 'sluice-query-'));
@@ -127,11 +130,58 @@ test.each([
     2,
     /"table" is none of csv, jsonl, parquet, arrow/,
   ],
+  [['select 1', '--escape-formulas'], 2, /--escape-formulas is for --format csv/],
+  [['select 1', '--async', '--output', 'rows.csv'], 2, /without --async/],
+  [['select 1', '--id', 'x'], 2, /begun before/],
+  [['--id', 'nobody'], 1, /404/],
+  [
+    ['select evnt from events', '--async'],
+    1,
+    /perhaps you meant 'event'.*\nselect evnt from events\n {7}\^\n$/,
+  ],
   [['select 1', '--output', 'rows.txt'], 2, /say with --format whether "rows.txt" is csv/],
 ])('%j says what is wrong', async (args, code, message) => {
   const result = await query(args);
   expect([result.code, result.stdout]).toEqual([code, '']);
   expect(result.stderr).toMatch(message);
+});
+
+test('a CSV for spreadsheets has no formulas, shown or in a file', async () => {
+  const source = "select '=1+1' as \"@name\", '-5' as number, -5 as real";
+  const sheet = "'@name,number,real\r\n'=1+1,-5,-5\r\n";
+  const args = ['--format', 'csv', '--escape-formulas'];
+  expect((await query([source, ...args])).stdout).toBe(sheet);
+  const file = path.join(folder, 'sheet');
+  await query([source, ...args, '--output', file]);
+  expect(readFileSync(file, 'utf8')).toBe(sheet);
+  expect((await query([source, '--format', 'csv'])).stdout).toBe('@name,number,real\r\n=1+1,-5,-5\r\n');
+});
+
+test('a query in the background goes on when its command is interrupted, and is found by its id', async () => {
+  const holder = await api.pool.connect();
+  await holder.query('begin; lock table persons in access exclusive mode');
+  const child = spawn(
+    process.execPath,
+    ['cli/main.ts', 'query', 'select count() as n from persons', '--async', '--format', 'csv'],
+    {
+      env: {
+        ...inherited(),
+        ...{ SLUICE_URL: url, SLUICE_API_KEY: anna.key, SLUICE_PROJECT_ID: String(anna.projectId) },
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  );
+  let told = '';
+  child.stderr.on('data', (chunk) => {
+    told += chunk;
+  });
+  const ended = once(child, 'exit');
+  const id = await eventually(async () => /--id (\S+)\n/.exec(told)?.[1]);
+  child.kill('SIGINT');
+  expect(await ended).toEqual([null, 'SIGINT']);
+  await holder.query('rollback');
+  holder.release();
+  expect(await query(['--id', id, '--format', 'csv'])).toEqual({ code: 0, stdout: 'n\r\n2\r\n', stderr: '' });
 });
 
 test('no error tells the key', async () => {

@@ -130,10 +130,7 @@ describe('columns that are refused', () => {
       'SELECT event FROM events LIMIT 5',
       'Unsupported HogQL query: it can only list columns and choose rows by WHERE, without LIMIT',
     ],
-    [
-      'SELECT event FROM events AS e',
-      'Unsupported HogQL query: it can only list columns and choose rows by WHERE, without an alias of the table',
-    ],
+    ['SELECT event FROM events AS e WHERE f.event = 1', "Invalid HogQL query: Unable to resolve field: 'f'"],
     [
       'SELECT event, count() FROM events GROUP BY event',
       'Unsupported HogQL query: it can only list columns and choose rows by WHERE, without GROUP BY',
@@ -201,7 +198,7 @@ test.each([
   ['SELECT event FROM events UNION ALL SELECT event FROM events', 1, 1],
   ['SELECT event\nFROM (SELECT event FROM events)', 2, 7],
   ['SELECT event,\n  (SELECT 1) AS one FROM events', 2, 4],
-  ['SELECT event FROM events e', 1, 19],
+  ['SELECT event FROM events AS e (a)', 1, 19],
   ['SELECT event FROM events LIMIT 5', 1, 32],
   ['SELECT event FROM events\nGROUP BY event', 2, 10],
   ['SELECT event, nope FROM events', 1, 15],
@@ -264,6 +261,25 @@ describe('the schema of selected columns', () => {
     expect(again.schema).toEqual(schema);
     const [first, second] = [source, schema.hogql_query].map((hogqlQuery) => queryOf(parser, { hogqlQuery }));
     expect(await first).toEqual(await second);
+  });
+
+  test('may name its table', async () => {
+    const written = (table: string, alias: string) =>
+      `select ${table}.event as name, ${table}.properties.a as a, arrayMap(e -> concat(e, 'x'), ['y']) as own
+       from events ${alias} prewhere ${table}.event <> 'b' where ${table}.person.properties.x = 'c'`;
+    const [named, plain] = await Promise.all(
+      [written('e', 'as e'), written('events', '')].map((hogqlQuery) => queryOf(parser, { hogqlQuery })),
+    );
+    expect({ ...named, schema: null }).toEqual({ ...plain, schema: null });
+    const { schema } = await readSelection(written('e', 'e'), parser);
+    expect(schema.hogql_query).toContain('e.event AS name');
+    expect(schema.hogql_query).toContain(" FROM events AS e PREWHERE e.event <> 'b'");
+    expect((await readSelection(schema.hogql_query, parser)).schema).toEqual(schema);
+    // Filters go beside a query whatever it calls its table.
+    const filters = [{ type: 'event', key: 'a', value: '1' }];
+    const filtered = await queryOf(parser, { hogqlQuery: 'select event from events as properties', filters });
+    const other = await queryOf(parser, { hogqlQuery: 'select event from events', filters });
+    expect(filtered.text).toBe(other.text);
   });
 
   test.each(MODELS)('of a star has the columns of files: %s', async (model) => {

@@ -339,6 +339,14 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'no versions of persons',
   },
   {
+    name: 'the result of a query replaces a table that others have made',
+    file: 'destinations/postgres/own-table.ts',
+    from: 'if (found && found.comment !== markOf(run.exportId))',
+    to: 'if (found && found.comment === markOf(run.exportId + 1))',
+    test: 'test/exports/once.test.ts',
+    named: 'does not go to a table that is there already',
+  },
+  {
     name: 'each event is compared with all members of a large cohort',
     file: 'models/rows.ts',
     from: "work_mem: '64MB'",

@@ -290,9 +290,9 @@ describe('the walls between projects', () => {
     expect(files.map(String)).toEqual(['event\r\nbuy\r\nlook\r\n', 'event\r\nsecret\r\n']);
   });
   test('hold without the condition of the statement', async () => {
-    const text = 'copy (select event from events order by event) to stdout (format binary)';
+    const select = 'select event from events order by event';
     const compiled = {
-      text,
+      ...{ text: `copy (${select}) to stdout (format binary)`, select },
       columns: [{ name: 'event', type: 'string', nullable: true }] as Column[],
       hogql: '',
     };

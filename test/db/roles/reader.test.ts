@@ -8,7 +8,7 @@ import type { SelectNode } from '../../../hog/ast/index.ts';
 import { createSchema, printStatement } from '../../../hog/sql/index.ts';
 import { Printer } from '../../../hog/sql/printer.ts';
 import { sql } from '../../../hog/sql/sql.ts';
-import { previewRows, queryFault, refusesQuery } from '../../../models/index.ts';
+import { MODELS, previewRows, queryFault, refusesQuery } from '../../../models/index.ts';
 import { parserForFile, queryOf } from '../../models/support.ts';
 import { databaseForFile } from '../../support/database.ts';
 import { PATIENCE } from '../../support/eventually.ts';
@@ -167,6 +167,15 @@ describe('a printer that forgets the project', () => {
     expect(rows.length).toBeGreaterThan(0);
     expect(JSON.stringify(rows)).not.toMatch(/secret/);
   });
+});
+
+test.each(MODELS)('a statement over the %s of another project finds nothing', async (model) => {
+  const interval = { start: null, end: Date.parse('2100-01-01') };
+  const theirs = await queryOf(parser, { model, projectId: THEIRS, interval });
+  const query = { ...theirs, settings: { ...theirs.settings, ...ofProject(MINE) } };
+  const show = (pool: Pool) => previewRows(pool, query, 100, { timeoutMs: PATIENCE });
+  expect(JSON.stringify(await show(database.pool))).toMatch(/secret/);
+  expect((await show(database.reader)).rows).toEqual([]);
 });
 
 describe('the reader', () => {

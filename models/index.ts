@@ -1,5 +1,4 @@
 export { refusesQuery } from '../db/reading.ts';
-export { columnsOf } from './columns.ts';
 export {
   COMPILER_DEFAULTS,
   CompilerBusyError,
@@ -8,13 +7,9 @@ export {
   type ModelCompiler,
   stoppable,
 } from './compiler.ts';
-export {
-  type ColumnSet,
-  MODELS,
-  type Model,
-  ModelError,
-  type ModelQuery,
-} from './model-query.ts';
+export { requireEvents } from './filters.ts';
+export { COLUMN_SETS, type ColumnSet, type FirstData, type Model, type TableRules } from './model.ts';
+export { ModelError, type ModelQuery } from './model-query.ts';
 export { type ModelOptions, modelQuery } from './models.ts';
 export {
   countRows,
@@ -23,4 +18,14 @@ export {
   previewRows,
 } from './query.ts';
 export { planFault, queryFault } from './query-faults.ts';
+export {
+  DEFAULT_MODEL,
+  listed,
+  MODEL_NAMES,
+  MODELS,
+  type ModelName,
+  modelOf,
+  modelsFor,
+  namesOfModels,
+} from './registry.ts';
 export { readSelection } from './selection.ts';

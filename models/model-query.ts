@@ -1,21 +1,9 @@
 import { ofProject } from '../db/roles/project-setting.ts';
 import type { Column } from '../formats/columns.ts';
-import type { Expr } from '../hog/ast/index.ts';
-
-/** What can be exported. */
-export const MODELS = ['events', 'persons', 'sessions'] as const;
-export type Model = (typeof MODELS)[number];
-
-/** A default column of a model, and the HogQL that computes it. */
-export interface ModelColumn extends Column {
-  expr: Expr;
-}
-
-/** Groups of destinations that get the same columns. */
-export type ColumnSet = 'files' | 'postgres' | 'http';
+import type { ModelName } from './registry.ts';
 
 export interface ModelQuery {
-  model: Model;
+  model: ModelName;
   /** `copy (select …) to stdout (format binary)`. */
   text: string;
   columns: readonly Column[];

@@ -1,12 +1,13 @@
 import type { Parser } from '../hog/parser/index.ts';
 import { checkFilters } from './filters.ts';
-import { type Model, ModelError, type ModelQuery } from './model-query.ts';
+import { ModelError, type ModelQuery } from './model-query.ts';
+import { DEFAULT_MODEL, type ModelName, modelOf } from './registry.ts';
 import { type RowOptions, rowsQuery } from './rows.ts';
 import { readSelection } from './selection.ts';
 
 export interface ModelOptions extends RowOptions {
-  /** Null: the model that `hogqlQuery` names, or events. */
-  model: Model | null;
+  /** Null: the model that `hogqlQuery` names, or the default one. */
+  model: ModelName | null;
   /** A query that selects columns and rows in place of the default ones. */
   hogqlQuery?: string | null;
 }
@@ -18,19 +19,11 @@ export interface ModelOptions extends RowOptions {
 export async function modelQuery(parser: Parser, options: ModelOptions): Promise<ModelQuery> {
   const { columnSet, hogqlQuery, filters } = options;
   const isChosen = hogqlQuery !== null && hogqlQuery !== undefined;
-  if (columnSet === 'http') {
-    if (options.model !== null && options.model !== 'events') {
-      throw new ModelError('model', 'HTTP batch exports only support the events model');
-    }
-    if (isChosen) {
-      throw new ModelError(
-        'hogql_query',
-        "HTTP batch exports send events as they are: 'hogql_query' is not supported",
-      );
-    }
-  }
   const selected = isChosen ? await readSelection(hogqlQuery, parser, options.model) : null;
-  const model = selected?.model ?? options.model ?? 'events';
+  const model = selected?.model ?? modelOf(options.model ?? DEFAULT_MODEL);
+  if (!model.columns[columnSet]) {
+    throw new ModelError('model', `The destination takes no rows of the model ${model.name}`);
+  }
   checkFilters(filters ?? null, model);
   return rowsQuery(parser, model, options, selected);
 }

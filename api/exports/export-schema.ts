@@ -3,7 +3,7 @@ import { shownExport } from '../../exports/reads/shown-export.ts';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import type { Health } from '../../exports/rows/health.ts';
 import { INTERVAL_LENGTHS } from '../../intervals/index.ts';
-import { MODELS } from '../../models/index.ts';
+import { MODEL_NAMES } from '../../models/index.ts';
 import { isIanaZone } from '../../values/zones.ts';
 import { freeForm, instant, text, timestamp } from '../fields.ts';
 import { changedDestination, destination, newDestination } from './destination-schema.ts';
@@ -16,7 +16,7 @@ export const batchExport = z
     id: z.uuid(),
     team_id: z.int(),
     name: z.string(),
-    model: z.enum(MODELS),
+    model: z.enum(MODEL_NAMES),
     destination: z.object({
       type: z.string(),
       config: freeForm.meta({ description: 'The configuration without its secrets.' }),
@@ -92,7 +92,7 @@ const zone = z
   .meta({ description: 'The IANA name of the time zone in which days and weeks begin. Default: `UTC`.' });
 
 const writable = {
-  model: z.enum(MODELS).nullable().meta({
+  model: z.enum(MODEL_NAMES).nullable().meta({
     description:
       'What to export. Default: the one that `hogql_query` names, otherwise `events`. It cannot be changed.',
   }),

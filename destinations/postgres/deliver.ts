@@ -4,7 +4,7 @@ import type { PostgresConfig } from './config.ts';
 import { place, postgresError, type Session, stateOf, withConnection } from './connection.ts';
 import { CallerError, sendCopy } from './copy-in.ts';
 import { directChanges, directRows } from './direct.ts';
-import { columnsToMerge, countStaged, insertEach, insertText, rejectedRows, stageRows } from './stage.ts';
+import { countStaged, insertEach, insertText, rejectedRows, stageRows } from './stage.ts';
 import { LOCK_TIMEOUT, lockTable, prepareTable, quoted, type TargetTable, tableName } from './table.ts';
 
 const MOST_REJECTIONS = 20;
@@ -29,7 +29,7 @@ async function deliverDirectly(
   table: TargetTable,
   delivery: Delivery,
 ): Promise<Delivered | undefined> {
-  if (delivery.run.model !== 'events' || !table.uniqueOn) return undefined;
+  if (delivery.rules.newer || !table.uniqueOn) return undefined;
   const changes = directChanges(delivery.columns, table.columns);
   if (!changes) return undefined;
   const names = table.columns.map((column) => quoted(column.name)).join(', ');
@@ -54,16 +54,16 @@ async function insertStaged(
   table: TargetTable,
   delivery: Delivery,
 ): Promise<Pick<Delivered, 'written' | 'rejected' | 'rejections'>> {
-  const { model } = delivery.run;
+  const { rules } = delivery;
   await session.query('savepoint insert_all');
   try {
-    const { rowCount } = await session.run('merge the rows', insertText(table, tableName(config), model));
+    const { rowCount } = await session.run('merge the rows', insertText(table, tableName(config), rules));
     return { written: rowCount, rejected: 0, rejections: [] };
   } catch (error) {
     if (!isBadValue(error)) throw error;
   }
   await session.query('rollback to savepoint insert_all');
-  const written = await insertEach(session, table, tableName(config), model);
+  const written = await insertEach(session, table, tableName(config), rules);
   return { written, ...(await rejectedRows(session, MOST_REJECTIONS)) };
 }
 
@@ -91,7 +91,7 @@ async function deliverStaged(
 
 function requireColumns(config: PostgresConfig, table: TargetTable, delivery: Delivery): void {
   const names = new Set(table.columns.map((column) => column.name));
-  const absent = columnsToMerge(delivery.run.model).filter((name) => !names.has(name));
+  const absent = (delivery.rules.newer?.order ?? []).filter((name) => !names.has(name));
   if (absent.length > 0) {
     throw new DestinationError(
       'mismatch',
@@ -107,7 +107,7 @@ export async function deliverToPostgres(
   delivery: Delivery,
 ): Promise<Delivered> {
   return withConnection(config, surroundings, delivery, async (session) => {
-    const table = await prepareTable(session, config, delivery.columns, delivery.run.model);
+    const table = await prepareTable(session, config, delivery);
     requireColumns(config, table, delivery);
     return (
       (await deliverDirectly(session, config, table, delivery)) ??
@@ -123,10 +123,10 @@ export async function findInPostgres(
   delivery: Delivery,
 ): Promise<RowsFound> {
   return withConnection(config, surroundings, delivery, async (session) => {
-    const table = await prepareTable(session, config, delivery.columns, delivery.run.model);
+    const table = await prepareTable(session, config, delivery);
     await session.begin(SETTINGS);
     await stageRows(session, delivery);
-    const counts = await countStaged(session, table, tableName(config), delivery.run.model);
+    const counts = await countStaged(session, table, tableName(config), delivery.rules);
     await session.query('rollback');
     return counts;
   }).catch((error) => rethrow(error, config, delivery.signal));

@@ -1,7 +1,7 @@
 import type { Transaction } from '../../db/pool.ts';
 import { inTurn } from '../../db/reading.ts';
 import type { RawConfig } from '../../destinations/config.ts';
-import { requireColumns, requireModel } from '../../destinations/registry.ts';
+import { requireColumns, requireDestination, requireQuery } from '../../destinations/registry.ts';
 import {
   checkSettings,
   type DestinationSettings,
@@ -10,7 +10,18 @@ import {
 } from '../../destinations/settings.ts';
 import { targetsCollide, type WriteTarget } from '../../destinations/write-target.ts';
 import type { IntervalLength } from '../../intervals/index.ts';
-import { type Model, type ModelQuery, planFault, planQuery } from '../../models/index.ts';
+import {
+  DEFAULT_MODEL,
+  listed,
+  type Model,
+  type ModelName,
+  type ModelQuery,
+  modelOf,
+  modelsFor,
+  planFault,
+  planQuery,
+  requireEvents,
+} from '../../models/index.ts';
 import { refuse } from '../../refusals.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
 import { type Actor, maySeeProject } from '../../tenancy/actor.ts';
@@ -40,7 +51,7 @@ export interface DestinationInput {
 export interface ExportInput extends CadenceInput {
   name?: string | undefined;
   /** Null: the one that `hogql_query` names, or events. */
-  model?: Model | null | undefined;
+  model?: ModelName | null | undefined;
   destination?: DestinationInput | undefined;
   paused?: boolean | undefined;
   last_paused_at?: string | null | undefined;
@@ -126,20 +137,22 @@ function readExport(
     const hogqlQuery = asked?.trim() ? asked : null;
     const filters = input.filters === undefined ? (current?.filters ?? null) : input.filters;
     const asks = { filters, hogql_query: hogqlQuery, timezone: cadence.timezone };
+    const wanted = givenModel(current, input);
+    if (hogqlQuery === null) requireModel(settings.type, wanted ?? DEFAULT_MODEL);
+    else requireQuery(settings.type);
     // Any interval will do, because invalid settings are invalid for each of them.
     const query = await exportQuery(
       compiler,
-      { ...asks, ...stored, model: modelOf(current, input), project_id: projectId },
+      { ...asks, ...stored, model: wanted, project_id: projectId },
       { start: null, end: Date.now() },
     );
-    const { model } = query;
-    requireModel(settings.type, model);
+    const model = modelOf(query.model);
     requireEventsForNames(settings, model);
     if (hogqlQuery !== null && (input.hogql_query || input.destination)) {
       requireColumns(settings.type, model, query.columns);
     }
     const folder = folderOf(projectId, current, settings);
-    const target = storedTargetOf(settings, { model, interval: cadence.interval, folder });
+    const target = storedTargetOf(settings, { model: query.model, interval: cadence.interval, folder });
     const shown = shownSettings(settings).config;
     const { cohorts = [] } = query;
     const prepared = {
@@ -147,7 +160,7 @@ function readExport(
       cohorts,
       secrets: Object.keys(input.destination?.config ?? {}).filter((key) => !Object.hasOwn(shown, key)),
       fields: {
-        ...{ ...asks, model },
+        ...{ ...asks, model: query.model },
         ...cadence,
         ...bounds,
         ...stored,
@@ -170,7 +183,7 @@ const given = <T>(sent: T | null | undefined, stored: T | null | undefined): T |
   sent === undefined ? (stored ?? null) : sent;
 
 /** Returns the model that an export must have. Null: its query decides. */
-function modelOf(current: BatchExportRow | undefined, input: ExportInput): Model | null {
+function givenModel(current: BatchExportRow | undefined, input: ExportInput): ModelName | null {
   const model = input.model ?? current?.model ?? null;
   if (current && model !== current.model) {
     throw refuse.invalid('model', 'Changing models is not supported. Create a new batch export instead.');
@@ -200,16 +213,19 @@ function settingsOf(
   return patchSettings(stored, { type: sent.type ?? type, config: sent.config ?? {} });
 }
 
+/** Refuses a model that the destination does not take. */
+function requireModel(type: string, name: string): void {
+  const possible: readonly string[] = modelsFor(requireDestination(type).columns);
+  if (possible.includes(name)) return;
+  throw refuse.invalid('model', `${type} batch exports only support the ${listed(possible, 'and')} model`);
+}
+
 /** Only events have names. For other models a list of names would be a limit that does nothing. */
 function requireEventsForNames({ config }: DestinationSettings, model: Model): void {
   for (const key of ['include_events', 'exclude_events']) {
     const names = config[key];
-    if (model !== 'events' && Array.isArray(names) && names.length > 0) {
-      throw refuse.invalid(
-        `destination__config__${key}`,
-        `'${key}' is only supported for 'events' not '${model}' model`,
-      );
-    }
+    if (!Array.isArray(names) || names.length === 0) continue;
+    requireEvents(key, model, (message) => refuse.invalid(`destination__config__${key}`, message));
   }
 }
 

@@ -1,6 +1,6 @@
 import { transaction } from '../../db/pool.ts';
 import { type IntervalText, intervalsWithin, intervalText, rangeText } from '../../intervals/index.ts';
-import { estimate, ModelError } from '../../models/index.ts';
+import { estimate, ModelError, modelOf } from '../../models/index.ts';
 import { endBackfill } from '../ending.ts';
 import { exportQuery } from '../reads/query.ts';
 import {
@@ -68,7 +68,9 @@ async function size(
   let plan = planBackfill(row, backfill, Date.now());
   if (plan.start !== null && plan.start < plan.end) {
     const range = { start: plan.start, end: plan.end };
-    const first = await firstDataWithin(sizingPool, row, range, { timeoutMs: LONGEST_STEP });
+    const first = await firstDataWithin(sizingPool, row.project_id, modelOf(row.model).firstData, range, {
+      timeoutMs: LONGEST_STEP,
+    });
     const adjusted = text(raisedStart(row, range, first));
     plan = planBackfill(row, { ...backfill, adjusted_start_at: adjusted }, Date.now());
   }

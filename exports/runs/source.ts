@@ -6,7 +6,7 @@ import { closeHorizon, readHorizon } from '../../db/horizon.ts';
 import type { Pool } from '../../db/pool.ts';
 import { encodeRows } from '../../formats/encode-rows.ts';
 import type { IntervalText } from '../../intervals/index.ts';
-import { type ModelQuery, refusesQuery } from '../../models/index.ts';
+import { type ModelQuery, modelOf, refusesQuery } from '../../models/index.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 import type { Attempt } from './attempt.ts';
 
@@ -66,7 +66,7 @@ export function isExpired(
   retentionDays: number | undefined,
   now: number,
 ): boolean {
-  if (retentionDays === undefined || model === 'persons') return false;
+  if (retentionDays === undefined || !modelOf(model).expires) return false;
   if (start === null) return true;
   return partitionOf(new Date(start)).to.getTime() <= now - retentionDays * DAY;
 }

@@ -6,7 +6,7 @@ import type { Column } from '../../formats/columns.ts';
 import type { RejectedRow } from '../../formats/copy-input.ts';
 import { encodeRows } from '../../formats/encode-rows.ts';
 import { type IntervalText, readInterval } from '../../intervals/index.ts';
-import type { ModelQuery } from '../../models/index.ts';
+import { type ModelQuery, modelOf } from '../../models/index.ts';
 import { openSettings, type StoredSettings } from '../reads/settings.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 import type { RunTotals } from '../rows/runs.ts';
@@ -136,6 +136,7 @@ async function toRows(work: Transfer, destination: BoundRows): Promise<Transferr
   const delivered = await destination.deliver({
     run,
     columns: query.columns,
+    rules: modelOf(query.model).table,
     read: () => rowsOf(work),
     signal,
     fence,

@@ -30,12 +30,12 @@ describe('columns', () => {
       ...['_inserted_at:timestamp', 'properties:json', 'person_id:uuid', 'person_properties:json'],
       'elements_chain:string',
     ]);
-    expect(await names({ columnSet: 'postgres' })).toEqual([
+    expect(await names({ columnSet: 'tables' })).toEqual([
       ...['uuid:uuid', 'event:string', 'properties:json', 'elements:json', 'set?:json', 'set_once?:json'],
       ...['distinct_id:string', 'team_id:int32', 'ip?:string', 'site_url?:string', 'timestamp:timestamp'],
       'person_properties:json',
     ]);
-    expect(await names({ columnSet: 'http' })).toEqual([
+    expect(await names({ columnSet: 'capture' })).toEqual([
       ...['uuid:uuid', 'event:string', 'distinct_id:string', 'timestamp:timestamp', 'properties:json'],
       'elements_chain:string',
     ]);
@@ -52,7 +52,7 @@ describe('columns', () => {
       ],
     ];
     expect(await names({ model: 'persons' })).toEqual([...all, '_inserted_at:timestamp']);
-    expect(await names({ model: 'persons', columnSet: 'postgres' })).toEqual(all);
+    expect(await names({ model: 'persons', columnSet: 'tables' })).toEqual(all);
   });
 
   test('of sessions', async () => {
@@ -84,10 +84,10 @@ describe('columns', () => {
 
   test.each<[string, Partial<ModelOptions>]>([
     ['events for files', {}],
-    ['events for Postgres', { columnSet: 'postgres' }],
-    ['events for HTTP', { columnSet: 'http' }],
+    ['events for Postgres', { columnSet: 'tables' }],
+    ['events for HTTP', { columnSet: 'capture' }],
     ['persons', { model: 'persons' }],
-    ['persons for Postgres', { model: 'persons', columnSet: 'postgres' }],
+    ['persons for Postgres', { model: 'persons', columnSet: 'tables' }],
     ['sessions', { model: 'sessions' }],
     ['selected columns of all types', { hogqlQuery: SELECTED }],
     ['a star', { hogqlQuery: 'select * from events' }],

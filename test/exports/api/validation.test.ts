@@ -272,7 +272,7 @@ describe.each<[string, [object, object][]]>([
           ...to('HTTP', { url: 'https://x.example/batch/', token: 't' }),
           hogql_query: 'select uuid from events',
         },
-        query("HTTP batch exports send events as they are: 'hogql_query' is not supported"),
+        query("HTTP batch exports send rows as they are: 'hogql_query' is not supported"),
       ],
     ],
   ],

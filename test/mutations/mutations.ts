@@ -299,6 +299,22 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'that changed in the interval',
   },
   {
+    name: 'a group that comes again begins its versions anew',
+    file: 'db/group-writes.ts',
+    from: 'if (created.length > 0) await continueVersions',
+    to: 'if (created.length < 0) await continueVersions',
+    test: 'test/capture/groups.test.ts',
+    named: 'comes again',
+  },
+  {
+    name: 'a changed group keeps the time of an earlier change',
+    file: 'db/group-writes.ts',
+    from: 'changed_at = excluded.changed_at',
+    to: 'changed_at = known.changed_at',
+    test: 'test/capture/groups.test.ts',
+    named: 'bears the time',
+  },
+  {
     name: 'an export forgets the condition of its query',
     file: 'models/rows.ts',
     from: '...eventNames(includeEvents, excludeEvents), ...asked];',

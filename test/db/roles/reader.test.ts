@@ -26,6 +26,7 @@ beforeAll(async () => {
   await database.pool.query(
     'insert into cohort_people (project_id, cohort_id, person_id) select project_id, project_id, id from persons',
   );
+  await database.pool.query(`update group_types set group_type = 'secret' where project_id = $1`, [THEIRS]);
 });
 afterEach(() => {
   Printer.prototype.guarded = guarded;

@@ -1,10 +1,11 @@
 import { events } from './events/events.ts';
+import { groups } from './groups/groups.ts';
 import type { ColumnSet, Model } from './model.ts';
 import { persons } from './persons/persons.ts';
 import { sessions } from './sessions/sessions.ts';
 
 /** Every model. The first one is exported if neither a model nor a query is given. */
-export const MODELS = [events, persons, sessions] as const satisfies readonly Model[];
+export const MODELS = [events, persons, sessions, groups] as const satisfies readonly Model[];
 
 export type ModelName = (typeof MODELS)[number]['name'];
 

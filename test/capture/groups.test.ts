@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createIngest, type Ingest } from '../../capture/ingest.ts';
 import { deleteGroup } from '../../db/groups.ts';
+import { closeHorizon } from '../../db/horizon.ts';
 import { createPool, type Pool, transaction } from '../../db/pool.ts';
 import { databaseForFile } from '../support/database.ts';
 import { eventually, PATIENCE } from '../support/eventually.ts';
@@ -76,6 +77,26 @@ test('a deletion is remembered, and a group that comes again goes on from its ve
   expect(await find(2, 'acme')).toMatchObject({ version: 3, properties: { n: 3 } });
   expect((await find(2, 'third')).version).toBe(0);
   expect(await deleted(2)).toEqual([]);
+});
+
+test('the horizon does not pass a deletion that is not committed', async () => {
+  await identify(5, { acme: {} });
+  const { id } = await find(5, 'acme');
+  const client = await database.pool.connect();
+  try {
+    await client.query('begin');
+    expect(await deleteGroup(client, 5, id)).toBe(true);
+    expect(await closeHorizon(database.pool, 50)).toBeUndefined();
+    await client.query('commit');
+  } finally {
+    client.release();
+  }
+  const closed = await eventually(() => closeHorizon(database.pool, 1_000));
+  const { rows } = await database.pool.query(
+    'select changed_at <= $1 as within from deleted_groups where project_id = 5',
+    [closed],
+  );
+  expect(rows).toEqual([{ within: true }]);
 });
 
 test('a group that comes again while its deletion is not committed yet goes on from its version too', async () => {

@@ -184,8 +184,8 @@ describe('columns that are refused', () => {
     expect((await refusal({ hogqlQuery: 'SELECT uniq(id) FROM persons', model: null })).message).toBe(
       'Unsupported HogQL query: it contains an aggregate, but an export has one row for each distinct id of a person',
     );
-    expect((await refusal({ hogqlQuery: 'SELECT key FROM groups', model: null })).message).toBe(
-      'Query must only SELECT FROM events, persons or sessions',
+    expect((await refusal({ hogqlQuery: 'SELECT key FROM cohorts', model: null })).message).toBe(
+      'Query must only SELECT FROM events, persons, sessions or groups',
     );
     expect(await refusal({ model: 'sessions', columnSet: 'capture' })).toMatchObject({
       field: 'model',

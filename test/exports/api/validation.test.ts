@@ -229,10 +229,10 @@ describe.each<[string, [object, object][]]>([
         query('Subqueries or CTEs are not supported', expect.stringMatching(/^Line 1, column \d+:/)),
       ],
       [
-        { hogql_query: 'select key from groups' },
+        { hogql_query: 'select key from cohorts' },
         query(
-          'Query must only SELECT FROM events, persons or sessions',
-          'Line 1, column 17:\nselect key from groups\n                ^',
+          'Query must only SELECT FROM events, persons, sessions or groups',
+          'Line 1, column 17:\nselect key from cohorts\n                ^',
         ),
       ],
       [

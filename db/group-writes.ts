@@ -1,4 +1,5 @@
 import { jsonbArray } from './binary-arrays.ts';
+import { instantOf } from './horizon.ts';
 import type { Transaction } from './pool.ts';
 import { timestamptzText } from './timestamptz.ts';
 
@@ -41,16 +42,22 @@ export interface GroupValues {
   text: string;
 }
 
-const keyOf = (row: { project_id: number; group_type_index: number; group_key: string }) =>
-  `${row.project_id}:${row.group_type_index}:${row.group_key}`;
+interface GroupKey {
+  project_id: number;
+  group_type_index: number;
+  group_key: string;
+}
+
+const keyOf = (row: GroupKey) => `${row.project_id}:${row.group_type_index}:${row.group_key}`;
 
 /**
- * Writes groups in the order of their keys. Returns the groups that are not written because they would exceed
- * `mostBytes`.
+ * Writes groups in the order of their keys. `stamp` is the inserted_at of the transaction. Returns the groups that are not
+ * written because they would exceed `mostBytes`.
  */
 export async function writeGroups(
   client: Transaction,
   groups: readonly GroupValues[],
+  stamp: string,
   mostBytes: number,
 ): Promise<GroupValues[]> {
   const values = [
@@ -63,18 +70,21 @@ export async function writeGroups(
   ];
   const { rows: written } = await client.query(
     `insert into groups as known
-       (project_id, group_type_index, group_key, id, created_at, updated_at, properties, version)
-     select project_id, group_type_index, group_key, id, created_at, now(), properties, 0
+       (project_id, group_type_index, group_key, id, created_at, updated_at, properties, version, changed_at)
+     select project_id, group_type_index, group_key, id, created_at, now(), properties, 0, ${instantOf('$8::bigint')}
      from unnest($1::int[], $2::smallint[], $3::text[], $4::uuid[], $5::timestamptz[], $6::jsonb[])
        as new (project_id, group_type_index, group_key, id, created_at, properties)
      order by project_id, group_type_index, group_key collate "C"
      on conflict (project_id, group_type_index, group_key) do update
-     set properties = known.properties || excluded.properties, version = known.version + 1, updated_at = now()
+     set properties = known.properties || excluded.properties, version = known.version + 1, updated_at = now(),
+       changed_at = excluded.changed_at
      where known.properties || excluded.properties <> known.properties
        and octet_length((known.properties || excluded.properties)::text) <= $7
-     returning project_id, group_type_index, group_key`,
-    [...values, mostBytes],
+     returning project_id, group_type_index, group_key, version`,
+    [...values, mostBytes, stamp],
   );
+  const created = written.filter(({ version }) => version === 0);
+  if (created.length > 0) await continueVersions(client, created);
   if (written.length === groups.length) return [];
   // The other groups had nothing new, or were refused for their size.
   const { rows: refused } = await client.query(
@@ -88,5 +98,28 @@ export async function writeGroups(
   const names = new Set(refused.map(keyOf));
   return groups.filter((one) =>
     names.has(keyOf({ project_id: one.projectId, group_type_index: one.groupTypeIndex, group_key: one.key })),
+  );
+}
+
+/**
+ * Gives groups that were deleted before a version behind the one of the deletion. The caller has created them: whoever deletes
+ * them next waits for it. So this statement, which begins after that, sees every deletion that came first.
+ */
+async function continueVersions(client: Transaction, created: readonly GroupKey[]): Promise<void> {
+  await client.query(
+    `with back as (
+       delete from deleted_groups d
+       using unnest($1::int[], $2::smallint[], $3::text[]) as new (project_id, group_type_index, group_key)
+       where d.project_id = new.project_id and d.group_type_index = new.group_type_index
+         and d.group_key = new.group_key collate "C"
+       returning d.project_id, d.group_type_index, d.group_key, d.version)
+     update groups g set version = back.version + 1 from back
+     where g.project_id = back.project_id and g.group_type_index = back.group_type_index
+       and g.group_key = back.group_key`,
+    [
+      created.map((one) => one.project_id),
+      created.map((one) => one.group_type_index),
+      created.map((one) => one.group_key),
+    ],
   );
 }

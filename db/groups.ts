@@ -1,5 +1,6 @@
+import { instantOf, takeStamp } from './horizon.ts';
 import { prefixPattern } from './like.ts';
-import type { Pool, Queryable } from './pool.ts';
+import type { Pool, Queryable, Transaction } from './pool.ts';
 import { fits, reading } from './reading.ts';
 
 export interface GroupRow {
@@ -90,11 +91,24 @@ export async function namesOfGroups(
   return rows;
 }
 
-/** Deletes a group. Returns false if there is none. */
-export async function deleteGroup(queryable: Queryable, projectId: number, id: string): Promise<boolean> {
-  const { rowCount } = await queryable.query('delete from groups where project_id = $1 and id = $2', [
-    projectId,
-    id,
-  ]);
+/**
+ * Deletes a group, in the transaction of the caller. Its last state stays in deleted_groups, with the time of the horizon, so
+ * that exports report the deletion. Returns false if there is no such group.
+ */
+export async function deleteGroup(client: Transaction, projectId: number, id: string): Promise<boolean> {
+  const stamp = await takeStamp(client);
+  const { rowCount } = await client.query(
+    `with gone as (
+       delete from groups where project_id = $1 and id = $2
+       returning project_id, group_type_index, group_key, version, created_at)
+     insert into deleted_groups as known
+       (project_id, group_type_index, group_key, version, created_at, changed_at)
+     select project_id, group_type_index, group_key, version + 1, created_at, ${instantOf('$3::bigint')} from gone
+     on conflict (project_id, group_type_index, group_key) do update set
+       version = greatest(known.version + 1, excluded.version),
+       created_at = excluded.created_at,
+       changed_at = excluded.changed_at`,
+    [projectId, id, stamp],
+  );
   return rowCount === 1;
 }

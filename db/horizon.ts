@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import type { QueryResult } from 'pg';
 import { LOCKS } from './locks.ts';
 import type { Pool, Queryable, Transaction } from './pool.ts';
 import { transaction } from './pool.ts';
@@ -16,6 +17,16 @@ export const STAMP_SQL = `select pg_advisory_xact_lock_shared(${LOCKS.horizon});
 select (extract(epoch from
   greatest(clock_timestamp(), (select closed from event_horizon) + interval '1 microsecond')
   - timestamptz '2000-01-01 00:00:00+00') * 1000000)::bigint::text as stamp`;
+
+/** Returns the SQL that converts a stamp, or another number of microseconds since 2000, to an instant. */
+export const instantOf = (stamp: string): string =>
+  `(timestamptz '2000-01-01 00:00:00+00' + ${stamp} * interval '1 microsecond')`;
+
+/** Lets a transaction change what the horizon is about, and returns its stamp. */
+export async function takeStamp(client: Transaction): Promise<string> {
+  const [, stamped] = (await client.query(STAMP_SQL)) as unknown as QueryResult[];
+  return stamped?.rows[0].stamp;
+}
 
 /**
  * Moves the horizon to now and returns it: rows with an inserted_at up to then are final for ever. Returns undefined if

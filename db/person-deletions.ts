@@ -1,5 +1,4 @@
-import type { QueryResult } from 'pg';
-import { STAMP_SQL } from './horizon.ts';
+import { instantOf, takeStamp } from './horizon.ts';
 import type { Transaction } from './pool.ts';
 
 /** How long a deletion waits for events that are being stored for the same persons. */
@@ -55,7 +54,7 @@ export async function deletePersons(
   doomed: DoomedPersons,
 ): Promise<DeletedPerson[]> {
   await client.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`);
-  const [, stamped] = (await client.query(STAMP_SQL)) as unknown as QueryResult[];
+  const stamp = await takeStamp(client);
   const ids = await lockPersons(client, projectId, doomed);
   if (ids.length === 0) return [];
   const { rows } = await client.query(
@@ -67,7 +66,7 @@ export async function deletePersons(
        insert into deleted_distinct_ids as known
          (project_id, distinct_id, person_id, version, person_version, person_created_at, changed_at)
        select $1, distinct_id, id, version + 1, person_version + 1, created_at,
-         timestamptz '2000-01-01 00:00:00+00' + $3::bigint * interval '1 microsecond'
+         ${instantOf('$3::bigint')}
        from gone order by distinct_id
        on conflict (project_id, distinct_id) do update set
          person_id = excluded.person_id,
@@ -76,7 +75,7 @@ export async function deletePersons(
          person_created_at = excluded.person_created_at,
          changed_at = excluded.changed_at)
      select id, count(*)::int as distinct_ids from gone group by id`,
-    [projectId, ids, stamped?.rows[0].stamp],
+    [projectId, ids, stamp],
   );
   const counts = new Map(rows.map((row) => [row.id as string, row.distinct_ids as number]));
   await client.query('delete from persons where project_id = $1 and id = any($2::uuid[])', [projectId, ids]);

@@ -8,6 +8,7 @@ import {
   uuidArray,
 } from './binary-arrays.ts';
 import { FollowUp } from './follow-up.ts';
+import { instantOf } from './horizon.ts';
 import type { Transaction } from './pool.ts';
 
 /** A person as ingestion reads and locks it. */
@@ -31,10 +32,6 @@ export interface Wanted {
   known: { id: string; version: number; changedAt: number } | undefined;
 }
 
-/** Returns the SQL that converts microseconds since 2000, as the horizon counts, to an instant. */
-const instant = (microseconds: string) =>
-  `(timestamptz '2000-01-01 00:00:00+00' + ${microseconds} * interval '1 microsecond')`;
-
 // A person that the caller knows as it is costs nothing: its columns are neither computed nor sent. Not only
 // the version is compared but the time of the last change too: a person that is deleted and made again may have an old
 // version, but never at the same time.
@@ -48,7 +45,7 @@ const FIND = `select w.at::int as at, n.*
          (extract(epoch from p.created_at) * 1000)::float8 as created_at,
          (extract(epoch from p.changed_at - timestamptz '2000-01-01 00:00:00+00') * 1000000)::bigint as changed_at,
          p.properties::text as properties
-       where p.id is distinct from w.id or p.version <> w.version or p.changed_at <> ${instant('w.changed_at')}
+       where p.id is distinct from w.id or p.version <> w.version or p.changed_at <> ${instantOf('w.changed_at')}
      ) n on true`;
 
 type FoundRow = VersionedPersonRow & { at: number };
@@ -141,7 +138,7 @@ const NEW = `unnest($1::int[], $2::uuid[], $3::timestamptz[], $4::boolean[], $5:
 
 const INSERT_PERSONS = `insert into persons
        (project_id, id, created_at, is_identified, properties, version, changed_at)
-     select project_id, id, created_at, is_identified, properties, 0, ${instant('$6::bigint')}
+     select project_id, id, created_at, is_identified, properties, 0, ${instantOf('$6::bigint')}
      from ${NEW}`;
 
 export async function insertPersons(
@@ -157,7 +154,7 @@ export async function insertPersons(
 }
 
 const UPDATE_PERSONS = `update persons p set created_at = new.created_at, is_identified = new.is_identified,
-       properties = new.properties, version = p.version + 1, changed_at = ${instant('$6::bigint')}
+       properties = new.properties, version = p.version + 1, changed_at = ${instantOf('$6::bigint')}
      from ${NEW}
      where p.project_id = new.project_id and p.id = new.id`;
 
@@ -187,7 +184,7 @@ const INSERT_IDS = `with
        where d.project_id = new.project_id and d.distinct_id = new.distinct_id
        returning d.project_id, d.distinct_id, d.version)
      insert into person_distinct_ids (project_id, distinct_id, person_id, version, changed_at)
-     select new.project_id, new.distinct_id, new.person_id, coalesce(deleted.version + 1, 0), ${instant('$4::bigint')}
+     select new.project_id, new.distinct_id, new.person_id, coalesce(deleted.version + 1, 0), ${instantOf('$4::bigint')}
      from new left join deleted on deleted.project_id = new.project_id and deleted.distinct_id = new.distinct_id
      order by new.project_id, new.distinct_id collate "C"
      on conflict do nothing`;
@@ -233,7 +230,7 @@ export async function absorbPersons(
      merged as (select * from unnest($1::int[], $2::uuid[], $3::uuid[]) as merged (project_id, absorbed_id, into_id)),
      moved as (
        update person_distinct_ids d
-       set person_id = merged.into_id, version = d.version + 1, changed_at = ${instant('$4::bigint')}
+       set person_id = merged.into_id, version = d.version + 1, changed_at = ${instantOf('$4::bigint')}
        from merged where d.project_id = merged.project_id and d.person_id = merged.absorbed_id)
      delete from persons p using merged where p.project_id = merged.project_id and p.id = merged.absorbed_id`,
     [

@@ -24,6 +24,7 @@ export const CORE_TABLES: readonly ProjectTable[] = [
   { name: 'deleted_distinct_ids', kind: 'data' },
   { name: 'persons', kind: 'data' },
   { name: 'groups', kind: 'data' },
+  { name: 'deleted_groups', kind: 'data' },
   { name: 'group_types', kind: 'data' },
   { name: 'ingestion_warnings', kind: 'data' },
   { name: 'definitions', kind: 'data' },

@@ -3,16 +3,13 @@ import type { Egress } from '../egress/egress.ts';
 import type { Column } from '../formats/columns.ts';
 import type { FileSink } from '../formats/output-files.ts';
 import type { OpenInterval } from '../intervals/index.ts';
-import type { ColumnSet } from '../models/index.ts';
+import type { ColumnSet, Model, TableRules } from '../models/index.ts';
 import type { RawConfig } from './config.ts';
 import type { FileOptions } from './file-options.ts';
 import type { Limits } from './limits.ts';
 import type { PlaceKeys } from './object-keys.ts';
 import type { Patience } from './retry.ts';
 import type { WriteTarget } from './write-target.ts';
-
-/** `hogql`: the rows are the result of a query. They have no key, and their columns are any. */
-export type ModelName = 'events' | 'persons' | 'sessions' | 'hogql';
 
 /** What a destination needs from its process. It reads no environment and no settings itself. */
 export interface Surroundings {
@@ -35,7 +32,8 @@ export interface Run {
   exportId: string;
   runId: string;
   projectId: number;
-  model: ModelName;
+  /** The name of the model. */
+  model: string;
   interval: OpenInterval;
 }
 
@@ -65,6 +63,8 @@ export interface RunControl {
 export interface Delivery extends RunControl {
   run: Run;
   columns: readonly Column[];
+  /** How rows of the model are recognised, and which of two is newer. */
+  rules: TableRules;
   /** Reads the bytes of `copy … to stdout (format binary)`. Each call reads from the beginning. */
   read(): AsyncIterable<Buffer>;
 }
@@ -116,12 +116,12 @@ interface Common<Config> {
    * DestinationConfigError.
    */
   expand?(config: RawConfig): RawConfig;
-  /** The models that it takes. All models if absent. */
-  models?: readonly ModelName[];
   /** Tells why it cannot write rows with these columns, undefined if it can. It takes any columns if absent. */
-  columnFault?(columns: readonly Column[], model: ModelName): string | undefined;
-  /** Which of the default columns of a model it takes. */
+  columnFault?(columns: readonly Column[], model: Pick<Model, 'name' | 'table'>): string | undefined;
+  /** Which of the default columns of a model it takes. It takes the models that have such columns. */
   columns: ColumnSet;
+  /** Whether a query can choose columns and rows. */
+  takesQuery: boolean;
   /** Whether a backfill may have no end: it exports everything up to now. */
   takesOpenEnd: boolean;
   /**

@@ -67,6 +67,9 @@ function expand(prefix: string, values: ReadonlyMap<string, string>): string {
   });
 }
 
+/** As long as the names of models are. */
+const SAMPLE_MODEL = 'a model.';
+
 const SAMPLE: OpenInterval = {
   start: Date.parse('2026-01-31T12:00:00.123Z'),
   end: Date.parse('2026-01-31T13:00:00.123Z'),
@@ -74,7 +77,7 @@ const SAMPLE: OpenInterval = {
 
 /** Why a prefix cannot be used. Undefined if it can. */
 export function prefixProblem(prefix: string): string | undefined {
-  const known = variables(SAMPLE, 'sessions');
+  const known = variables(SAMPLE, SAMPLE_MODEL);
   for (const [found, name] of prefix.matchAll(TEMPLATE)) {
     if (found === '{{' || found === '}}') continue;
     if (name === undefined)

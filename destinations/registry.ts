@@ -1,8 +1,8 @@
 import type { Column } from '../formats/columns.ts';
-import type { ColumnSet } from '../models/index.ts';
+import type { ColumnSet, Model } from '../models/index.ts';
 import { azureBlob } from './azure-blob/azure-blob.ts';
 import { describeField, type FieldDescription, type RawConfig } from './config.ts';
-import type { Destination, ModelName } from './destination.ts';
+import type { Destination } from './destination.ts';
 import { DestinationConfigError } from './errors.ts';
 import { file } from './file/file.ts';
 import { googleCloudStorage } from './google-cloud-storage/google-cloud-storage.ts';
@@ -50,19 +50,21 @@ export function placeOfFiles(
   return destination?.kind === 'files' ? destination.writesTo(config, folder) : null;
 }
 
-/** Refuses a model that the destination does not take. */
-export function requireModel(type: string, model: ModelName): void {
-  const { models } = requireDestination(type);
-  if (models && !models.includes(model)) {
-    throw new DestinationConfigError(
-      `${type} batch exports only support the ${models.join(' and ')} model`,
-      'model',
-    );
-  }
+/** Refuses a query if the destination takes rows only as they are. */
+export function requireQuery(type: string): void {
+  if (requireDestination(type).takesQuery) return;
+  throw new DestinationConfigError(
+    `${type} batch exports send rows as they are: 'hogql_query' is not supported`,
+    'hogql_query',
+  );
 }
 
 /** Refuses columns, which a query selects, that the destination could not write. */
-export function requireColumns(type: string, model: ModelName, columns: readonly Column[]): void {
+export function requireColumns(
+  type: string,
+  model: Pick<Model, 'name' | 'table'>,
+  columns: readonly Column[],
+): void {
   const fault = requireDestination(type).columnFault?.(columns, model);
   if (fault !== undefined) throw new DestinationConfigError(fault, 'hogql_query');
 }
@@ -70,7 +72,7 @@ export function requireColumns(type: string, model: ModelName, columns: readonly
 /** Every destination, by the first of its names. */
 export const describedDestinations = (): readonly Pick<
   AnyDestination,
-  'types' | 'kind' | 'models' | 'docs'
+  'types' | 'kind' | 'columns' | 'docs'
 >[] => DESTINATIONS;
 
 interface DescribedKey extends FieldDescription {

@@ -6,6 +6,7 @@ import {
   ModelError,
   type ModelQuery,
   queryOfModel,
+  WHOLE_QUERY,
 } from '../models/index.ts';
 import { Refusal } from '../refusals.ts';
 
@@ -38,7 +39,7 @@ export const withWholeQueries = (
   close: () => compiler.close(),
   async query(options, signal): Promise<ModelQuery> {
     const { model, projectId, hogqlQuery, filters, interval } = options;
-    if (model !== 'hogql') return compiler.query(options, signal);
+    if (model !== WHOLE_QUERY) return compiler.query(options, signal);
     if (!hogqlQuery) {
       throw new ModelError('hogql_query', "A batch export that runs 'once' needs the query that it exports");
     }

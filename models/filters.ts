@@ -3,17 +3,19 @@ import { SourceError } from '../hog/errors.ts';
 import type { Parser } from '../hog/parser/index.ts';
 import { FilterError, filterExpression, hogqlSources, readFilters } from '../properties/index.ts';
 import type { Moment } from '../values/dates.ts';
-import { type Model, ModelError } from './model-query.ts';
+import type { Model } from './model.ts';
+import { ModelError } from './model-query.ts';
+import { listed, namesOfModels } from './registry.ts';
 import { misplaced } from './syntax-tree.ts';
 
 const TYPES = ['cohort', 'event', 'hogql', 'person'];
 const refused = (message: string) => new ModelError('filters', message);
 const invalid = (reason: string) => refused(`One or more provided filters are invalid: ${reason}`);
 
-/** Checks the form of an export's filters: a list of objects with known types, for events only. */
+/** Checks the form of an export's filters: a list of objects with known types, for models of events only. */
 export function checkFilters(
   filters: unknown,
-  model: Model,
+  model: Pick<Model, 'name' | 'isOfEvents'>,
 ): asserts filters is Record<string, unknown>[] | null {
   if (filters === null || filters === undefined) return;
   if (!Array.isArray(filters)) throw refused("'filters' should be an array of filters");
@@ -30,18 +32,28 @@ export function checkFilters(
       throw refused(`Each filter must have a 'type' of one of: ${TYPES.map((one) => `'${one}'`).join(', ')}`);
     }
   }
-  if (filters.length > 0 && model !== 'events') {
-    throw refused(`'filters' is only supported for 'events' not '${model}' model`);
-  }
+  if (filters.length > 0) requireEvents('filters', model, refused);
+}
+
+/** Refuses what chooses among events for a model that has others. */
+export function requireEvents(
+  what: string,
+  { name, isOfEvents }: Pick<Model, 'name' | 'isOfEvents'>,
+  refusal: (message: string) => Error,
+): void {
+  if (isOfEvents) return;
+  const possible = namesOfModels((one) => one.isOfEvents).map((one) => `'${one}'`);
+  throw refusal(`'${what}' is only supported for ${listed(possible, 'and')} not '${name}' model`);
 }
 
 /** Builds one condition from all filters, with their table before every field. Returns null if there are no filters. */
 export async function filterCondition(
   filters: unknown,
+  model: Model,
   parser: Pick<Parser, 'expression'>,
   moment: Moment,
 ): Promise<Expr | null> {
-  checkFilters(filters, 'events');
+  checkFilters(filters, model);
   if (filters === null || filters.length === 0) return null;
   try {
     const tree = readFilters(filters, { strict: true });
@@ -51,7 +63,7 @@ export async function filterCondition(
       const wrong = misplaced(expr);
       if (wrong) throw invalid(`a filter must not contain ${wrong.what}`);
     }
-    return qualified(filterExpression(tree, { moment, scope: 'events', hogql }), 'events');
+    return qualified(filterExpression(tree, { moment, scope: 'events', hogql }), model.name);
   } catch (error) {
     if (error instanceof FilterError)
       throw invalid(error.path ? `${error.path}: ${error.message}` : error.message);
@@ -69,9 +81,9 @@ export function sourceFault(error: SourceError): Error {
 }
 
 /** Builds the conditions `event in (…)` and `event not in (…)`. An empty list sets no condition. */
-export function eventNames(include: readonly string[], exclude: readonly string[]): Expr[] {
+export function eventNames(model: Model, include: readonly string[], exclude: readonly string[]): Expr[] {
   const tuple = (names: readonly string[]): Expr => build.tuple(names.map((name) => build.constant(name)));
-  const event = build.field('events', 'event');
+  const event = build.field(model.name, 'event');
   return [
     ...(include.length > 0 ? [build.compare('in', event, tuple(include))] : []),
     ...(exclude.length > 0 ? [build.compare('not in', event, tuple(exclude))] : []),

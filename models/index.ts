@@ -1,5 +1,4 @@
 export { refusesQuery } from '../db/reading.ts';
-export { columnsOf } from './columns.ts';
 export {
   COMPILER_DEFAULTS,
   CompilerBusyError,
@@ -8,15 +7,9 @@ export {
   type ModelCompiler,
   stoppable,
 } from './compiler.ts';
-export {
-  type ColumnSet,
-  MODELS,
-  type Model,
-  ModelError,
-  type ModelQuery,
-  queryOfModel,
-  type Source,
-} from './model-query.ts';
+export { requireEvents } from './filters.ts';
+export { COLUMN_SETS, type ColumnSet, type FirstData, type Model, type TableRules } from './model.ts';
+export { ModelError, type ModelQuery, queryOfModel } from './model-query.ts';
 export { type ModelOptions, modelQuery } from './models.ts';
 export {
   countRows,
@@ -25,4 +18,15 @@ export {
   previewRows,
 } from './query.ts';
 export { planFault, queryFault } from './query-faults.ts';
+export {
+  DEFAULT_MODEL,
+  listed,
+  MODEL_NAMES,
+  MODELS,
+  type ModelName,
+  modelOf,
+  modelsFor,
+  namesOfModels,
+} from './registry.ts';
 export { readSelection } from './selection.ts';
+export { rulesOf, type Source, type SourceRules, WHOLE_QUERY } from './source.ts';

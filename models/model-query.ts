@@ -1,20 +1,6 @@
 import { ofProject } from '../db/roles/project-setting.ts';
 import type { Column } from '../formats/columns.ts';
-import type { Expr } from '../hog/ast/index.ts';
-
-/** What can be exported. */
-export const MODELS = ['events', 'persons', 'sessions'] as const;
-export type Model = (typeof MODELS)[number];
-/** What the rows of an export are: those of a model, or the whole result of a query. */
-export type Source = Model | 'hogql';
-
-/** A default column of a model, and the HogQL that computes it. */
-export interface ModelColumn extends Column {
-  expr: Expr;
-}
-
-/** Groups of destinations that get the same columns. */
-export type ColumnSet = 'files' | 'postgres' | 'http';
+import type { Source } from './source.ts';
 
 export interface ModelQuery {
   model: Source;

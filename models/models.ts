@@ -1,11 +1,13 @@
 import type { Parser } from '../hog/parser/index.ts';
 import { checkFilters } from './filters.ts';
-import { ModelError, type ModelQuery, type Source } from './model-query.ts';
+import { ModelError, type ModelQuery } from './model-query.ts';
+import { DEFAULT_MODEL, modelOf } from './registry.ts';
 import { type RowOptions, rowsQuery } from './rows.ts';
 import { readSelection } from './selection.ts';
+import { type Source, WHOLE_QUERY } from './source.ts';
 
 export interface ModelOptions extends RowOptions {
-  /** Null: the model that `hogqlQuery` names, or events. */
+  /** Null: the model that `hogqlQuery` names, or the default one. */
   model: Source | null;
   /** A query that selects columns and rows in place of the default ones. */
   hogqlQuery?: string | null;
@@ -17,21 +19,13 @@ export interface ModelOptions extends RowOptions {
  */
 export async function modelQuery(parser: Parser, options: ModelOptions): Promise<ModelQuery> {
   const { columnSet, hogqlQuery, filters } = options;
-  if (options.model === 'hogql') throw new Error('whole queries have a compiler of their own');
+  if (options.model === WHOLE_QUERY) throw new Error('whole queries have a compiler of their own');
   const isChosen = hogqlQuery !== null && hogqlQuery !== undefined;
-  if (columnSet === 'http') {
-    if (options.model !== null && options.model !== 'events') {
-      throw new ModelError('model', 'HTTP batch exports only support the events model');
-    }
-    if (isChosen) {
-      throw new ModelError(
-        'hogql_query',
-        "HTTP batch exports send events as they are: 'hogql_query' is not supported",
-      );
-    }
-  }
   const selected = isChosen ? await readSelection(hogqlQuery, parser, options.model) : null;
-  const model = selected?.model ?? options.model ?? 'events';
+  const model = selected?.model ?? modelOf(options.model ?? DEFAULT_MODEL);
+  if (!model.columns[columnSet]) {
+    throw new ModelError('model', `The destination takes no rows of the model ${model.name}`);
+  }
   checkFilters(filters ?? null, model);
   return rowsQuery(parser, model, options, selected);
 }

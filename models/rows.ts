@@ -5,11 +5,11 @@ import { SourceError } from '../hog/errors.ts';
 import type { Parser } from '../hog/parser/index.ts';
 import { printStatement, QUERY_LIMITS, selection, type Type } from '../hog/sql/index.ts';
 import type { OpenInterval } from '../intervals/index.ts';
-import { columnsOf } from './columns.ts';
 import { eventNames, filterCondition, sourceFault } from './filters.ts';
-import { type ColumnSet, type Model, ModelError, type ModelQuery, queryOfModel } from './model-query.ts';
+import type { ColumnSet, Model } from './model.ts';
+import { ModelError, type ModelQuery, queryOfModel } from './model-query.ts';
+import type { ModelName } from './registry.ts';
 import { columnOf, type Selection } from './selection.ts';
-import { sourceOf } from './sources.ts';
 import { cohortsIn } from './syntax-tree.ts';
 
 export interface RowOptions {
@@ -44,14 +44,17 @@ export async function rowsQuery(
   selected: Selection | null,
 ): Promise<ModelQuery> {
   const { projectId, interval, timezone } = options;
-  const source = sourceOf(model, interval);
+  const source = model.source(interval);
   const chosen = selected ? selectedColumns(model, selected) : defaultColumns(model, options.columnSet);
-  const condition = await filterCondition(options.filters ?? null, parser, { now: interval.end, timezone });
-  const { includeEvents = [], excludeEvents = [] } = model === 'events' ? options : {};
+  const condition = await filterCondition(options.filters ?? null, model, parser, {
+    now: interval.end,
+    timezone,
+  });
+  const { includeEvents = [], excludeEvents = [] } = model.isOfEvents ? options : {};
   // Event names come from a list of any length and not from a query, so they do not count towards its size.
   const maxNodes = QUERY_LIMITS.maxNodes + includeEvents.length + excludeEvents.length;
   const print = (select: Expr[], all: Expr[]) =>
-    printStatement(selection({ table: model, select, where: all.length > 0 ? build.and(all) : null }), {
+    printStatement(selection({ table: model.name, select, where: all.length > 0 ? build.and(all) : null }), {
       schema: source.schema,
       projectId,
       timezone,
@@ -62,7 +65,7 @@ export async function rowsQuery(
   if (condition) faultsOf(sourceFault, () => print([build.field('uuid')], [condition]));
   const fault = (error: SourceError) => queryFault(error, selected?.source);
   if (selected) faultsOf(fault, () => print(chosen.exprs, asked));
-  const where = [...source.where, ...eventNames(includeEvents, excludeEvents), ...asked];
+  const where = [...source.where, ...eventNames(model, includeEvents, excludeEvents), ...asked];
   const statement = faultsOf(
     (error) => queryFault(error),
     () => print(chosen.exprs, condition ? [...where, condition] : where),
@@ -77,7 +80,7 @@ export async function rowsQuery(
   ];
   return {
     ...queryOfModel({
-      ...{ projectId, model, select, columns: columns.map((one) => one.column) },
+      ...{ projectId, model: model.name as ModelName, select, columns: columns.map((one) => one.column) },
       settings: { ...source.settings, ...(cohorts.length > 0 && FOR_COHORTS) },
     }),
     ...(cohorts.length > 0 && { cohorts }),
@@ -86,13 +89,11 @@ export async function rowsQuery(
 }
 
 function defaultColumns(model: Model, columnSet: ColumnSet): Chosen {
-  const columns = columnsOf(model, columnSet);
-  const cast = ({ type }: Column) => {
+  const columns = model.columns[columnSet] ?? [];
+  const cast = ({ name, type }: Column) => {
     // HogQL gives some columns no type: a plain NULL.
-    if (type === 'string') return (name: string) => `${name}::text`;
-    // Documents of persons are stored in binary form.
-    if (type === 'json' && model === 'persons') return (name: string) => `${name}::text`;
-    return (name: string) => name;
+    const isConverted = type === 'string' || (type === 'json' && !model.storedTexts.includes(name));
+    return (value: string) => (isConverted ? `${value}::text` : value);
   };
   return {
     exprs: columns.map((one) => one.expr),

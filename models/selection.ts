@@ -3,8 +3,9 @@ import { build, type Expr, type SelectQuery, type Span } from '../hog/ast/index.
 import { placeOf, SourceError } from '../hog/errors.ts';
 import type { Parser } from '../hog/parser/index.ts';
 import { exported, hasAggregate, type Type } from '../hog/sql/index.ts';
-import { columnsOf } from './columns.ts';
-import { MODELS, type Model, ModelError, type SelectionSchema } from './model-query.ts';
+import type { Model } from './model.ts';
+import { ModelError, type SelectionSchema } from './model-query.ts';
+import { DEFAULT_MODEL, listed, MODEL_NAMES, type ModelName, modelOf } from './registry.ts';
 import { misplaced } from './syntax-tree.ts';
 import { withoutAlias } from './table-alias.ts';
 
@@ -34,7 +35,7 @@ function refused(message: string, source: string, span?: Span | null): ModelErro
 export async function readSelection(
   source: string,
   parser: Pick<Parser, 'select'>,
-  wanted: Model | null = null,
+  wanted: ModelName | null = null,
 ): Promise<Selection> {
   const { query, model, alias } = await parse(source, parser, wanted);
   const exprs = columnsIn(query, model);
@@ -58,10 +59,11 @@ export async function readSelection(
     ...(query.prewhere ? [`PREWHERE ${textOf(query.prewhere, source)}`] : []),
     ...(query.where ? [`WHERE ${textOf(query.where, source)}`] : []),
   ];
-  const from = alias === null ? model : `${model} AS ${identifier(alias)}`;
+  const from = alias === null ? model.name : `${model.name} AS ${identifier(alias)}`;
   const text = [`SELECT ${columns.join(', ')} FROM ${from}`, ...conditions].join(' ');
   // The table that stands for the interval has the name of the model, and no other.
-  const plain = (all: Expr[]) => (alias === null ? all : all.map((expr) => withoutAlias(expr, alias, model)));
+  const plain = (all: Expr[]) =>
+    alias === null ? all : all.map((expr) => withoutAlias(expr, alias, model.name));
   return {
     model,
     exprs: plain(exprs),
@@ -75,7 +77,7 @@ export async function readSelection(
 async function parse(
   source: string,
   parser: Pick<Parser, 'select'>,
-  wanted: Model | null,
+  wanted: ModelName | null,
 ): Promise<{ query: SelectQuery; model: Model; alias: string | null }> {
   let node: Awaited<ReturnType<Parser['select']>>;
   try {
@@ -89,19 +91,19 @@ async function parse(
   const nested = 'Subqueries or CTEs are not supported';
   if (node.ctes.length > 0) throw refused(nested, source, node.ctes[0]?.span ?? node.span);
   const { from } = node;
-  if (!from) throw refused(`Query must SELECT FROM ${wanted ?? 'events'}`, source, node.span);
+  if (!from) throw refused(`Query must SELECT FROM ${wanted ?? DEFAULT_MODEL}`, source, node.span);
   const { table } = from;
   if (table.kind === 'selectQuery' || table.kind === 'selectSetQuery') {
     throw refused(nested, source, table.span ?? from.span);
   }
-  const model = table.kind === 'field' ? MODELS.find((one) => one === table.chain.join('.')) : undefined;
+  const model = table.kind === 'field' ? MODEL_NAMES.find((one) => one === table.chain.join('.')) : undefined;
   if (!model || (wanted !== null && model !== wanted)) {
-    const possible = wanted ?? `${MODELS.slice(0, -1).join(', ')} or ${MODELS.at(-1)}`;
+    const possible = wanted ?? listed(MODEL_NAMES, 'or');
     throw refused(`Query must only SELECT FROM ${possible}`, source, table.span ?? from.span);
   }
   if (from.next) throw refused('JOINs are not supported', source, from.next.span ?? from.next.table.span);
   refuseTheRest(node, source);
-  return { query: node, model, alias: from.alias };
+  return { query: node, model: modelOf(model), alias: from.alias };
 }
 
 /**
@@ -142,9 +144,8 @@ function refuseMisplaced(expr: Expr, model: Model, source: string): void {
   }
   if (wrong) throw unsupported(`it contains ${wrong.what}`, source, wrong.span ?? expr.span);
   if (hasAggregate(expr)) {
-    const one = { events: 'event', persons: 'distinct id of a person', sessions: 'session' }[model];
     throw unsupported(
-      `it contains an aggregate, but an export has one row for each ${one}`,
+      `it contains an aggregate, but an export has one row for each ${model.row}`,
       source,
       expr.span,
     );
@@ -157,7 +158,7 @@ function columnsIn(node: SelectQuery, model: Model): Expr[] {
     const star =
       (one.kind === 'columns' && one.all && one.exclude.length === 0 && one.replace.length === 0) ||
       (one.kind === 'field' && one.chain.length === 1 && one.chain[0] === '*');
-    return star ? columnsOf(model, 'files').map(({ name }) => build.field(name)) : [one];
+    return star ? model.columns.files.map(({ name }) => build.field(name)) : [one];
   });
 }
 
@@ -174,9 +175,6 @@ const nameOf = (expr: Expr, source: string): string =>
 const identifier = (name: string): string =>
   /^[A-Za-z_]\w*$/.test(name) ? name : `\`${name.replaceAll('\\', '\\\\').replaceAll('`', '``')}\``;
 
-/** Fields of events that are stored as JSON text, so they need no conversion. */
-const JSON_FIELDS = new Set(['properties', 'person_properties', 'set', 'set_once']);
-
 /** Returns how a selected expression is exported: the column, and a cast to put around its name in SQL. */
 export function columnOf(
   model: Model,
@@ -185,13 +183,14 @@ export function columnOf(
   type: Type,
 ): { column: Column; cast: (name: string) => string } {
   const bare = expr.kind === 'alias' ? expr.expr : expr;
-  const field = bare.kind === 'field' ? bare.chain.filter((part, index) => index > 0 || part !== model) : [];
-  const known = columnsOf(model, 'files').find((one) => field.length === 1 && one.name === field[0]);
+  const field =
+    bare.kind === 'field' ? bare.chain.filter((part, index) => index > 0 || part !== model.name) : [];
+  const known = model.columns.files.find((one) => field.length === 1 && one.name === field[0]);
   const nullable = known?.nullable ?? true;
   if (known?.type === 'int32' && type === 'int') {
     return { column: { name, type: 'int32', nullable }, cast: (column) => `${column}::integer` };
   }
-  const asIs = model === 'events' && field.length === 1 && JSON_FIELDS.has(field[0] as string);
+  const asIs = field.length === 1 && model.storedTexts.includes(field[0] as string);
   const [columnType, cast] = exported(type);
   return {
     column: { name, type: columnType, nullable },

@@ -5,7 +5,7 @@ import { describeSettings } from '../config.ts';
 import { describedDestinations, describeKeys } from '../destinations/registry.ts';
 import { TYPE_NAMES } from '../functions/rules/types.ts';
 import { TEMPLATES } from '../functions/templates/index.ts';
-import { columnsOf, MODELS } from '../models/index.ts';
+import { COLUMN_SETS, listed, MODELS, type Model, modelsFor } from '../models/index.ts';
 import { placesTable } from '../test/architecture/rules.ts';
 import { boundedList, functionLists, limitsTable } from './hogql-functions.ts';
 
@@ -32,9 +32,10 @@ export function destinationKeys(): string {
 
 /** Returns the table of the destinations. Those of which the documentation says the same share a row. */
 export function destinationKinds(): string {
-  const all = describedDestinations().map(({ types: [first, ...aliases], kind, models, docs }) => {
+  const all = describedDestinations().map(({ types: [first, ...aliases], kind, columns, docs }) => {
     const also = aliases.length > 0 ? ` (also ${aliases.map((one) => `\`${one}\``).join(', ')})` : '';
-    const receives = models ? `${kind}, ${models.join(' and ')} only` : kind;
+    const models = modelsFor(columns);
+    const receives = models.length < MODELS.length ? `${kind}, ${listed(models, 'and')} only` : kind;
     return { name: `\`${first}\`${also}`, says: `${receives} | ${docs.once}` };
   });
   const rows = Map.groupBy(all, ({ says }) => says);
@@ -52,18 +53,43 @@ export function destinationAddresses(): string {
   return ['| Destination | Address |', '|---|---|', ...rows].join('\n');
 }
 
+const ALL: readonly Model[] = MODELS;
+
+/** Returns a table with a row for each model. */
+const modelTable = (heads: readonly string[], cells: (model: Model) => readonly string[]): string =>
+  [
+    `| Model | ${heads.join(' | ')} |`,
+    `|---${'|---'.repeat(heads.length)}|`,
+    ...ALL.map((model) => `| \`${model.name}\` | ${cells(model).join(' | ')} |`),
+  ].join('\n');
+
+const code = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ');
+
+/** Returns the tables of what is said of each model, by the names of their places in the document. */
+export const modelTables = (): Record<string, string> => ({
+  rows: modelTable(['Rows of an interval', 'Order'], ({ docs }) => [docs.rows, docs.order]),
+  'inserted-at': modelTable(['`_inserted_at`'], ({ docs }) => [docs.insertedAt]),
+  fields: modelTable(['Fields'], ({ docs }) => [docs.fields]),
+  merging: modelTable(['Key', 'Which of two rows is newer'], ({ table: { keys, newer } }) => [
+    keys.map(code).join(', or '),
+    newer === null
+      ? 'rows never change'
+      : [code(newer.order), ...newer.finer.map((name) => `and \`${name}\` if it is there`)].join(', '),
+  ]),
+  columns: modelColumns(),
+});
+
 /** Returns the tables of the columns of each model, by kind of destination. */
-export function modelColumns(): string {
-  const families = ['files', 'postgres', 'http'] as const;
-  return MODELS.map((model) => {
-    const sets = families.map((family) => columnsOf(model, family));
+function modelColumns(): string {
+  return ALL.map((model) => {
+    const sets = COLUMN_SETS.map((set) => model.columns[set] ?? []);
     const columns = new Map(sets.flat().map((column) => [column.name, column]));
     const rows = [...columns.values()].map(({ name, type, nullable }) => {
       const where = sets.map((set) => (set.some((column) => column.name === name) ? '×' : ''));
       return `| \`${name}\` | \`${type}\`${nullable ? ' or null' : ''} | ${where.join(' | ')} |`;
     });
-    const head = ['| Column | Type | Files | Postgres | HTTP |', '|---|---|---|---|---|'];
-    return [`### ${model}`, '', ...head, ...rows].join('\n');
+    const head = [`| Column | Type | ${COLUMN_SETS.join(' | ')} |`, `|---|---${'|---'.repeat(sets.length)}|`];
+    return [`### ${model.name}`, '', ...head, ...rows].join('\n');
   }).join('\n\n');
 }
 
@@ -114,7 +140,7 @@ export const documents = (): Generated[] => [
     keys: destinationKeys(),
     addresses: destinationAddresses(),
   }),
-  generated('docs/exports-models.md', { columns: modelColumns() }),
+  generated('docs/exports-models.md', modelTables()),
   generated('docs/templates.md', { templates: templateTables() }),
   generated('docs/hogql.md', {
     limits: limitsTable(),

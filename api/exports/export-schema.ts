@@ -3,14 +3,14 @@ import { shownExport } from '../../exports/reads/shown-export.ts';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import type { Health } from '../../exports/rows/health.ts';
 import { INTERVAL_LENGTHS } from '../../intervals/index.ts';
-import { MODELS } from '../../models/index.ts';
+import { MODEL_NAMES, WHOLE_QUERY } from '../../models/index.ts';
 import { isIanaZone } from '../../values/zones.ts';
 import { freeForm, instant, text, timestamp } from '../fields.ts';
 import { changedDestination, destination, newDestination } from './destination-schema.ts';
 import { type RunView, run } from './run-schema.ts';
 
 const moment = timestamp.nullable();
-const source = z.enum([...MODELS, 'hogql']);
+const source = z.enum([...MODEL_NAMES, WHOLE_QUERY]);
 const interval = z.enum([...INTERVAL_LENGTHS, 'once']).meta({
   description:
     '`once`: the batch export has no intervals and no schedule. It exports the whole result of `hogql_query` one time, ' +

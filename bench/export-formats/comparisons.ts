@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { RawConfig } from '../../destinations/config.ts';
 import { postgresFields } from '../../destinations/postgres/config.ts';
 import { createTableText } from '../../destinations/postgres/table.ts';
-import { EVENT_COLUMNS } from '../../models/event-columns.ts';
+import { modelOf } from '../../models/index.ts';
 import { QUERY, spanOf, TEXT_QUERY } from './dataset.ts';
 import type { Job } from './export.ts';
 
@@ -118,8 +118,9 @@ export function comparisons(place: Place, memorySizes: readonly number[]): Compa
     file_format: 'JSONLines',
     compression: 'zstd',
   };
+  const events = modelOf('events');
   const prepare = [
-    createTableText(postgresFields.parse(table), EVENT_COLUMNS.postgres, 'events'),
+    createTableText(postgresFields.parse(table), events.columns.tables, events.table),
     `truncate ${TABLE}`,
     'checkpoint',
   ];

@@ -9,7 +9,7 @@ import type { DestinationSettings } from '../../destinations/settings.ts';
 import { createEgress } from '../../egress/egress.ts';
 import { encodeRows } from '../../formats/encode-rows.ts';
 import { createParser } from '../../hog/parser/index.ts';
-import { modelQuery } from '../../models/index.ts';
+import { modelOf, modelQuery } from '../../models/index.ts';
 
 export interface Job {
   url: string;
@@ -53,13 +53,14 @@ async function run({ url, settings, exportRoot, start, end, level }: Job): Promi
     model: 'events',
     projectId: 1,
     interval,
-    columnSet: bound.kind === 'files' ? 'files' : 'postgres',
+    columnSet: bound.kind === 'files' ? 'files' : 'tables',
     timezone: 'UTC',
   });
   const read = () => copyOut(pool, query.text, { settings: query.settings });
   let rows = 0;
   if (bound.kind === 'rows') {
-    rows = (await bound.deliver({ run: about, columns: query.columns, read })).rows;
+    rows = (await bound.deliver({ run: about, columns: query.columns, rules: modelOf('events').table, read }))
+      .rows;
   } else {
     const opened = await bound.open(about);
     try {

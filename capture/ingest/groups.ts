@@ -81,8 +81,8 @@ interface Update {
 interface GroupsOfEvents {
   /** The keys of the event's groups, by the index of their type. */
   keysOf(event: PendingEvent): readonly (string | null)[] | undefined;
-  /** Writes the properties that events set on groups. */
-  write(client: Transaction): Promise<void>;
+  /** Writes the properties that events set on groups. `stamp` is the inserted_at of the transaction. */
+  write(client: Transaction, stamp: string): Promise<void>;
   /** Call it after the commit. */
   committed(): void;
 }
@@ -150,7 +150,7 @@ export async function resolveGroups(
   return {
     keysOf: (event) => keys.get(event),
     committed,
-    async write(transaction) {
+    async write(transaction, stamp) {
       const tooLarge = ({ last, values }: Update) =>
         notify(last, {
           reason: 'group_properties_too_large',
@@ -168,6 +168,7 @@ export async function resolveGroups(
         await writeGroups(
           transaction,
           written.map((one) => one.row),
+          stamp,
           MOST_GROUP_PROPERTIES,
         ),
       );

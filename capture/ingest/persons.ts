@@ -146,7 +146,7 @@ export function createPersonRule(personsMerged?: PersonsMerged): PersonRule {
     });
     const { actors, notices, drafts, people } = await settle(client, events, work);
     const changes = await write(client, drafts, stamp, personsMerged);
-    await groups.write(client);
+    await groups.write(client, stamp);
     for (const [event, own] of early) notices.set(event, [...own, ...(notices.get(event) ?? [])]);
     return {
       persons: actors.map((actor, index) => {

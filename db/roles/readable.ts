@@ -5,6 +5,8 @@ export const READABLE = [
   'person_distinct_ids',
   'deleted_distinct_ids',
   'groups',
+  'deleted_groups',
+  'group_types',
   'sessions',
   'cohort_people',
 ] as const;

@@ -22,6 +22,7 @@ export const azureBlob: FilesDestination<AzureBlobConfig> = {
   expand: expandConnectionString,
   address: azureAddress,
   columns: 'files',
+  takesQuery: true,
   takesOpenEnd: false,
   writesTo: azurePlace,
   docs: {

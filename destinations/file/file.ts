@@ -43,6 +43,7 @@ export const file: FilesDestination<FileConfig> = {
   fields: fileConfigFields,
   address: ({ directory }) => ({ directory }),
   columns: 'files',
+  takesQuery: true,
   takesOpenEnd: false,
   writesTo: placeOf,
   docs: { once: ONCE_BY_MANIFEST, address: [] },

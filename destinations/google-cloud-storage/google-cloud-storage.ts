@@ -16,6 +16,7 @@ export const googleCloudStorage: FilesDestination<GoogleConfig> = {
   expand: expandKeyFile,
   address: googleAddress,
   columns: 'files',
+  takesQuery: true,
   takesOpenEnd: false,
   writesTo: googlePlace,
   docs: {

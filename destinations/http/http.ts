@@ -13,8 +13,8 @@ export const http: RowsDestination<HttpConfig> = {
   fields: httpFields,
   // The whole of it: on a shared host, another path may be somebody else's.
   address: ({ url }) => ({ url: urlAddress(url) }),
-  models: ['events'],
-  columns: 'http',
+  columns: 'capture',
+  takesQuery: false,
   takesOpenEnd: true,
   docs: {
     once: 'the receiver stores each uuid once',

@@ -15,6 +15,7 @@ export const noOp: RowsDestination<z.output<typeof noOpFields>> = {
   fields: noOpFields,
   address: () => ({}),
   columns: 'files',
+  takesQuery: true,
   takesOpenEnd: true,
   docs: { once: 'it stores nothing', address: [] },
   steps: [],

@@ -5,16 +5,9 @@ import { place, postgresError, type Session, stateOf, withConnection } from './c
 import { CallerError, sendCopy } from './copy-in.ts';
 import { directChanges, directRows } from './direct.ts';
 import { replaceOwnTable } from './own-table.ts';
-import { columnsToMerge, countStaged, insertEach, insertText, rejectedRows, stageRows } from './stage.ts';
-import {
-  type KeyedModel,
-  LOCK_TIMEOUT,
-  lockTable,
-  prepareTable,
-  quoted,
-  type TargetTable,
-  tableName,
-} from './table.ts';
+import { hasKey } from './rules.ts';
+import { countStaged, insertEach, insertText, rejectedRows, stageRows } from './stage.ts';
+import { LOCK_TIMEOUT, lockTable, prepareTable, quoted, type TargetTable, tableName } from './table.ts';
 
 const MOST_REJECTIONS = 20;
 
@@ -36,10 +29,9 @@ async function deliverDirectly(
   session: Session,
   config: PostgresConfig,
   table: TargetTable,
-  model: KeyedModel,
   delivery: Delivery,
 ): Promise<Delivered | undefined> {
-  if (model !== 'events' || !table.uniqueOn) return undefined;
+  if (delivery.rules.newer || !table.uniqueOn) return undefined;
   const changes = directChanges(delivery.columns, table.columns);
   if (!changes) return undefined;
   const names = table.columns.map((column) => quoted(column.name)).join(', ');
@@ -62,17 +54,18 @@ async function insertStaged(
   session: Session,
   config: PostgresConfig,
   table: TargetTable,
-  model: KeyedModel,
+  delivery: Delivery,
 ): Promise<Pick<Delivered, 'written' | 'rejected' | 'rejections'>> {
+  const { rules } = delivery;
   await session.query('savepoint insert_all');
   try {
-    const { rowCount } = await session.run('merge the rows', insertText(table, tableName(config), model));
+    const { rowCount } = await session.run('merge the rows', insertText(table, tableName(config), rules));
     return { written: rowCount, rejected: 0, rejections: [] };
   } catch (error) {
     if (!isBadValue(error)) throw error;
   }
   await session.query('rollback to savepoint insert_all');
-  const written = await insertEach(session, table, tableName(config), model);
+  const written = await insertEach(session, table, tableName(config), rules);
   return { written, ...(await rejectedRows(session, MOST_REJECTIONS)) };
 }
 
@@ -80,14 +73,13 @@ async function deliverStaged(
   session: Session,
   config: PostgresConfig,
   table: TargetTable,
-  model: KeyedModel,
   delivery: Delivery,
 ): Promise<Delivered> {
   await session.begin(SETTINGS);
   const { rows, bytes } = await stageRows(session, delivery);
   // Without a unique index, two attempts at the same time would not see each other's rows.
   if (!table.uniqueOn) await lockTable(session, config);
-  const inserted = await insertStaged(session, config, table, model);
+  const inserted = await insertStaged(session, config, table, delivery);
   if (rows > 0 && inserted.rejected === rows) {
     throw new DestinationError(
       'mismatch',
@@ -99,9 +91,9 @@ async function deliverStaged(
   return { rows, bytes, ...inserted };
 }
 
-function requireColumns(config: PostgresConfig, table: TargetTable, model: KeyedModel): void {
+function requireColumns(config: PostgresConfig, table: TargetTable, delivery: Delivery): void {
   const names = new Set(table.columns.map((column) => column.name));
-  const absent = columnsToMerge(model).filter((name) => !names.has(name));
+  const absent = (delivery.rules.newer?.order ?? []).filter((name) => !names.has(name));
   if (absent.length > 0) {
     throw new DestinationError(
       'mismatch',
@@ -110,7 +102,7 @@ function requireColumns(config: PostgresConfig, table: TargetTable, model: Keyed
   }
 }
 
-async function deliverResult(
+async function deliverOwnTable(
   session: Session,
   config: PostgresConfig,
   delivery: Delivery,
@@ -129,13 +121,12 @@ export async function deliverToPostgres(
   delivery: Delivery,
 ): Promise<Delivered> {
   return withConnection(config, surroundings, delivery, async (session) => {
-    const { model } = delivery.run;
-    if (model === 'hogql') return deliverResult(session, config, delivery);
-    const table = await prepareTable(session, config, delivery.columns, model);
-    requireColumns(config, table, model);
+    if (!hasKey(delivery.rules)) return deliverOwnTable(session, config, delivery);
+    const table = await prepareTable(session, config, delivery);
+    requireColumns(config, table, delivery);
     return (
-      (await deliverDirectly(session, config, table, model, delivery)) ??
-      (await deliverStaged(session, config, table, model, delivery))
+      (await deliverDirectly(session, config, table, delivery)) ??
+      (await deliverStaged(session, config, table, delivery))
     );
   }).catch((error) => rethrow(error, config, delivery.signal));
 }
@@ -147,12 +138,11 @@ export async function findInPostgres(
   delivery: Delivery,
 ): Promise<RowsFound> {
   return withConnection(config, surroundings, delivery, async (session) => {
-    const { model } = delivery.run;
-    if (model === 'hogql') throw new Error('the rows of a result of a query cannot be recognised');
-    const table = await prepareTable(session, config, delivery.columns, model);
+    if (!hasKey(delivery.rules)) throw new Error('rows without a key cannot be recognised');
+    const table = await prepareTable(session, config, delivery);
     await session.begin(SETTINGS);
     await stageRows(session, delivery);
-    const counts = await countStaged(session, table, tableName(config), model);
+    const counts = await countStaged(session, table, tableName(config), delivery.rules);
     await session.query('rollback');
     return counts;
   }).catch((error) => rethrow(error, config, delivery.signal));

@@ -21,7 +21,7 @@ export async function replaceOwnTable(
   config: PostgresConfig,
   delivery: Delivery,
 ): Promise<Delivered> {
-  const { run, columns } = delivery;
+  const { run, columns, rules } = delivery;
   const name = tableName(config);
   await lockTable(session, config);
   const found = await findTable(session, config);
@@ -32,7 +32,7 @@ export async function replaceOwnTable(
     );
   }
   if (found) await session.run('replace the table', `drop table ${name}`);
-  await session.run('create the table', createTableText(config, columns, run.model));
+  await session.run('create the table', createTableText(config, columns, rules));
   await session.run(
     'mark the table',
     `comment on table ${name} is ${pg.escapeLiteral(markOf(run.exportId))}`,

@@ -18,7 +18,8 @@ export const postgres: RowsDestination<PostgresConfig> = {
     has_self_signed_cert,
   }),
   columnFault,
-  columns: 'postgres',
+  columns: 'tables',
+  takesQuery: true,
   takesOpenEnd: false,
   docs: {
     once: 'one transaction, and a unique key, a comparison by uuid or a table of its own',

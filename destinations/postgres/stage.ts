@@ -1,8 +1,10 @@
 import type { Column } from '../../formats/columns.ts';
+import type { TableRules } from '../../models/index.ts';
 import type { Delivery } from '../destination.ts';
 import type { Session } from './connection.ts';
 import { sendCopy } from './copy-in.ts';
-import { KEYS, type KeyedModel, quoted, type TargetColumn, type TargetTable } from './table.ts';
+import { keyOf } from './rules.ts';
+import { quoted, type TargetColumn, type TargetTable } from './table.ts';
 
 /** The schema of temporary tables is named, so that this can never be a table of the user. */
 const STAGE = 'pg_temp.sluice_stage';
@@ -58,59 +60,36 @@ function sameKey(table: TargetTable, key: readonly string[], target: string): st
     .join(' and ');
 }
 
-/** The best key of the model for which the table has all columns. */
-function keyOf(table: TargetTable, model: KeyedModel): readonly string[] {
-  const names = new Set(table.columns.map((column) => column.name));
-  const found = table.uniqueOn ?? KEYS[model].find((key) => key.every((name) => names.has(name)));
-  return found as readonly string[];
-}
+const namesOf = (table: TargetTable) => new Set(table.columns.map((column) => column.name));
 
-interface Newer {
-  /** Columns that decide, the most important first. The higher value is newer. */
-  order: readonly string[];
-  /** Further columns that decide, if the table has them. */
-  finer: readonly string[];
-  /** Whether the newer row must differ in one of these columns. */
-  strictly: boolean;
-}
-
-/** Which of two rows with the same key stays. Runs of several intervals may come in any order. */
-const NEWER: Record<KeyedModel, Newer> = {
-  events: { order: [], finer: [], strictly: false },
-  // Versions of persons can be compared only while the distinct_id belongs to the same person.
-  persons: { order: ['person_distinct_id_version', 'person_version'], finer: [], strictly: true },
-  // A late event in the middle of a session changes its counts, but not its end.
-  sessions: { order: ['end_timestamp'], finer: ['_inserted_at'], strictly: false },
-};
+/** The key by which the table recognises rows. A table without one was refused. */
+const keyIn = (table: TargetTable, rules: TableRules): readonly string[] =>
+  (table.uniqueOn ?? keyOf(rules, namesOf(table))) as readonly string[];
 
 /** The columns of the table that decide which of two rows is newer. */
-function orderOf(table: TargetTable, model: KeyedModel): string[] {
-  const names = new Set(table.columns.map((column) => column.name));
-  const { order, finer } = NEWER[model];
-  return [...order, ...finer.filter((name) => names.has(name))];
+function orderOf(table: TargetTable, { newer }: TableRules): string[] {
+  if (!newer) return [];
+  const names = namesOf(table);
+  return [...newer.order, ...newer.finer.filter((name) => names.has(name))];
 }
 
 /** The condition for replacing a row. A row without a value in these columns counts as older. */
-function wins(table: TargetTable, model: KeyedModel): string {
-  const order = orderOf(table, model).map(quoted);
+function wins(table: TargetTable, rules: TableRules): string {
+  const order = orderOf(table, rules).map(quoted);
   const [ours, theirs] = ['excluded', 't'].map(
     (row) => `(${order.map((one) => `${row}.${one}`).join(', ')})`,
   );
   const unknown = order.map((one) => `t.${one} is null`).join(' or ');
-  return `${unknown} or ${ours} ${NEWER[model].strictly ? '>' : '>='} ${theirs}`;
-}
-
-export function columnsToMerge(model: KeyedModel): readonly string[] {
-  return NEWER[model].order;
+  return `${unknown} or ${ours} ${rules.newer?.strictly ? '>' : '>='} ${theirs}`;
 }
 
 /** The statement that inserts staged rows and does not duplicate rows that are there. `where` selects staged rows. */
-export function insertText(table: TargetTable, name: string, model: KeyedModel, where = 'true'): string {
+export function insertText(table: TargetTable, name: string, rules: TableRules, where = 'true'): string {
   const names = table.columns.map((column) => quoted(column.name));
-  const key = keyOf(table, model);
+  const key = keyIn(table, rules);
   const values = table.columns.map(converted).join(', ');
   const insert = `insert into ${name} as t (${names.join(', ')})`;
-  if (model === 'events') {
+  if (!rules.newer) {
     // Without a unique index, a uuid that comes twice in the source is inserted twice.
     const rows = `select ${values} from ${STAGE} s where ${where}`;
     return table.uniqueOn
@@ -119,13 +98,13 @@ export function insertText(table: TargetTable, name: string, model: KeyedModel, 
   }
   const keys = key.map((one) => `s.${quoted(one)}`).join(', ');
   const changed = names.filter((_, index) => !key.includes(table.columns[index]?.name as string));
-  const newest = orderOf(table, model)
+  const newest = orderOf(table, rules)
     .map((one) => `s.${quoted(one)} desc nulls last`)
     .join(', ');
   return (
     `${insert} select distinct on (${keys}) ${values} from ${STAGE} s where ${where} order by ${keys}, ${newest} ` +
     `on conflict (${key.map(quoted).join(', ')}) do update ` +
-    `set ${changed.map((one) => `${one} = excluded.${one}`).join(', ')} where ${wins(table, model)}`
+    `set ${changed.map((one) => `${one} = excluded.${one}`).join(', ')} where ${wins(table, rules)}`
   );
 }
 
@@ -137,13 +116,13 @@ export async function insertEach(
   session: Session,
   table: TargetTable,
   name: string,
-  model: KeyedModel,
+  rules: TableRules,
 ): Promise<number> {
-  const key = keyOf(table, model).at(-1) as string;
+  const key = keyIn(table, rules).at(-1) as string;
   await session.query(`create temporary table sluice_rejected (key text, reason text) on commit drop`);
-  const newest = orderOf(table, model).map((one) => `s.${quoted(one)} asc nulls first`);
+  const newest = orderOf(table, rules).map((one) => `s.${quoted(one)} asc nulls first`);
   const order = newest.length > 0 ? `order by ${newest.join(', ')}` : '';
-  const insert = insertText(table, name, model, 's.ctid = one.place');
+  const insert = insertText(table, name, rules, 's.ctid = one.place');
   // The statement contains only quoted names. The tag cannot end early, since names that contain it are refused.
   const tag = '$sluice_rows$';
   if (insert.includes(tag)) throw new Error(`a column must not be called ${tag}`);
@@ -192,9 +171,9 @@ export async function countStaged(
   session: Session,
   table: TargetTable,
   name: string,
-  model: KeyedModel,
+  rules: TableRules,
 ): Promise<{ expected: number; found: number }> {
-  const key = keyOf(table, model);
+  const key = keyIn(table, rules);
   const keys = key.map((one) => `s.${quoted(one)}`).join(', ');
   const { rows } = await session.run<{ expected: string; found: string }>(
     'compare the rows',

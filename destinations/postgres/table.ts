@@ -1,22 +1,14 @@
 import pg from 'pg';
 import type { Column } from '../../formats/columns.ts';
-import type { ModelName } from '../destination.ts';
+import type { TableRules } from '../../models/index.ts';
+import type { Delivery } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
 import type { PostgresConfig } from './config.ts';
 import { place, type Session } from './connection.ts';
+import { hasKey, keyOf, keysText } from './rules.ts';
 
 export const quoted = (name: string) => pg.escapeIdentifier(name);
 export const tableName = (config: PostgresConfig) => `${quoted(config.schema)}.${quoted(config.table_name)}`;
-
-/** The models whose rows have a key. */
-export type KeyedModel = Exclude<ModelName, 'hogql'>;
-
-/** The possible keys of a model's rows, best first. */
-export const KEYS: Record<KeyedModel, readonly (readonly [string, ...string[]])[]> = {
-  events: [['team_id', 'uuid'], ['uuid']],
-  persons: [['team_id', 'distinct_id']],
-  sessions: [['team_id', 'session_id']],
-};
 
 export interface TargetColumn {
   name: string;
@@ -46,25 +38,22 @@ const BY_TYPE: Record<Column['type'], string> = {
   strings: 'text[]',
 };
 const DOCUMENTS = new Set(['properties', 'set', 'set_once', 'person_properties', 'elements']);
-const SHORT_TEXTS = new Set(['uuid', 'event', 'distinct_id', 'ip', 'site_url']);
 
 /** The type of a column in a table that Sluice creates. */
-function createdType(column: Column, model: ModelName): string {
-  if (model === 'hogql') return BY_TYPE[column.type];
+function createdType(column: Column, rules: TableRules): string {
+  if (!hasKey(rules)) return BY_TYPE[column.type];
   if (DOCUMENTS.has(column.name) && ['string', 'json'].includes(column.type)) return 'jsonb';
-  if (model === 'events' && SHORT_TEXTS.has(column.name)) return 'varchar(200)';
+  if (rules.shortTexts.includes(column.name)) return 'varchar(200)';
   return BY_TYPE[column.type];
 }
 
 export function createTableText(
   config: PostgresConfig,
   columns: readonly Column[],
-  model: ModelName,
+  rules: TableRules,
 ): string {
-  const names = new Set(columns.map((column) => column.name));
-  const keys = model === 'hogql' ? [] : KEYS[model];
-  const key = keys.find((one) => one.every((name) => names.has(name)));
-  const lines = columns.map((column) => `${quoted(column.name)} ${createdType(column, model)}`);
+  const key = keyOf(rules, new Set(columns.map((column) => column.name)));
+  const lines = columns.map((column) => `${quoted(column.name)} ${createdType(column, rules)}`);
   if (key) lines.push(`primary key (${key.map(quoted).join(', ')})`);
   return `create table if not exists ${tableName(config)} (\n  ${lines.join(',\n  ')}\n)`;
 }
@@ -100,12 +89,12 @@ async function createTable(
   session: Session,
   config: PostgresConfig,
   columns: readonly Column[],
-  model: KeyedModel,
+  rules: TableRules,
 ): Promise<void> {
   await session.begin(LOCK_TIMEOUT);
   // `if not exists` alone fails if two transactions create the table at the same time.
   await lockTable(session, config);
-  await session.run('create the table', createTableText(config, columns, model));
+  await session.run('create the table', createTableText(config, columns, rules));
   await session.run('commit', 'commit');
 }
 
@@ -113,12 +102,11 @@ async function createTable(
 export async function prepareTable(
   session: Session,
   config: PostgresConfig,
-  columns: readonly Column[],
-  model: KeyedModel,
+  { run: { model }, columns, rules }: Pick<Delivery, 'run' | 'columns' | 'rules'>,
 ): Promise<TargetTable> {
   let found = await findTable(session, config);
   if (!found) {
-    await createTable(session, config, columns, model);
+    await createTable(session, config, columns, rules);
     found = await findTable(session, config);
   }
   const where = place(config);
@@ -144,18 +132,17 @@ export async function prepareTable(
   if (common.length === 0)
     throw new DestinationError('mismatch', `${where}: the table has none of the columns of ${model}`);
   const names = new Set(common.map((column) => column.name));
-  if (!KEYS[model].some((key) => key.every((name) => names.has(name)))) {
-    const needed = KEYS[model].map((key) => key.join(' and ')).join(', or ');
+  if (!keyOf(rules, names)) {
     throw new DestinationError(
       'mismatch',
-      `${where}: the table needs the columns ${needed}, without which a row that is sent again could not be recognised`,
+      `${where}: the table needs the columns ${keysText(rules)}, without which a row that is sent again could not be recognised`,
     );
   }
-  const uniqueOn = await uniqueKey(session, found.oid, KEYS[model]);
-  if (!uniqueOn && model !== 'events') {
+  const uniqueOn = await uniqueKey(session, found.oid, rules.keys);
+  if (!uniqueOn && rules.newer) {
     throw new DestinationError(
       'mismatch',
-      `${where}: the table needs a primary key or a unique index on (${KEYS[model][0]?.join(', ')}), so that rows can be merged`,
+      `${where}: the table needs a primary key or a unique index on (${rules.keys[0]?.join(', ')}), so that rows can be merged`,
     );
   }
   return { columns: common, uniqueOn };

@@ -15,6 +15,7 @@ export const s3: FilesDestination<S3Config> = {
   fields: s3Fields,
   address: s3Address,
   columns: 'files',
+  takesQuery: true,
   takesOpenEnd: false,
   writesTo: s3Place,
   docs: {

@@ -1,7 +1,7 @@
 import type { Transaction } from '../../db/pool.ts';
 import { inTurn } from '../../db/reading.ts';
 import type { RawConfig } from '../../destinations/config.ts';
-import { requireColumns, requireModel } from '../../destinations/registry.ts';
+import { requireColumns, requireDestination, requireQuery } from '../../destinations/registry.ts';
 import {
   checkSettings,
   type DestinationSettings,
@@ -9,7 +9,19 @@ import {
   shownSettings,
 } from '../../destinations/settings.ts';
 import { targetsCollide, type WriteTarget } from '../../destinations/write-target.ts';
-import { type ModelQuery, planFault, planQuery, type Source } from '../../models/index.ts';
+import {
+  DEFAULT_MODEL,
+  listed,
+  type ModelQuery,
+  modelsFor,
+  planFault,
+  planQuery,
+  requireEvents,
+  rulesOf,
+  type Source,
+  type SourceRules,
+  WHOLE_QUERY,
+} from '../../models/index.ts';
 import { refuse } from '../../refusals.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
 import { type Actor, maySeeProject } from '../../tenancy/actor.ts';
@@ -127,14 +139,16 @@ function readExport(
     const hogqlQuery = asked?.trim() ? asked : null;
     const filters = input.filters === undefined ? (current?.filters ?? null) : input.filters;
     const asks = { filters, hogql_query: hogqlQuery, timezone: cadence.timezone };
+    const wanted = givenModel(current, input, cadence);
+    if (hogqlQuery === null) requireModel(settings.type, wanted ?? DEFAULT_MODEL);
+    else requireQuery(settings.type);
     // Any interval will do, because invalid settings are invalid for each of them.
     const query = await exportQuery(
       compiler,
-      { ...asks, ...stored, model: modelOf(current, input, cadence), project_id: projectId },
+      { ...asks, ...stored, model: wanted, project_id: projectId },
       { start: null, end: Date.now() },
     );
-    const { model } = query;
-    requireModel(settings.type, model);
+    const model = rulesOf(query.model);
     requireEventsForNames(settings, model);
     if (hogqlQuery !== null && (input.hogql_query || input.destination)) {
       requireColumns(settings.type, model, query.columns);
@@ -143,7 +157,7 @@ function readExport(
     // The time of its creation is in the keys of an export that runs once, and no other export has it.
     const target = isOnce(cadence)
       ? null
-      : storedTargetOf(settings, { model, interval: cadence.interval, folder });
+      : storedTargetOf(settings, { model: query.model, interval: cadence.interval, folder });
     const shown = shownSettings(settings).config;
     const { cohorts = [] } = query;
     const prepared = {
@@ -151,7 +165,7 @@ function readExport(
       cohorts,
       secrets: Object.keys(input.destination?.config ?? {}).filter((key) => !Object.hasOwn(shown, key)),
       fields: {
-        ...{ ...asks, model },
+        ...{ ...asks, model: query.model },
         ...cadence,
         ...bounds,
         ...stored,
@@ -174,14 +188,14 @@ const given = <T>(sent: T | null | undefined, stored: T | null | undefined): T |
   sent === undefined ? (stored ?? null) : sent;
 
 /** Returns the model that an export must have. Null: its query decides. */
-function modelOf(
+function givenModel(
   current: BatchExportRow | undefined,
   input: ExportInput,
   cadence: CadenceFields,
 ): Source | null {
-  const once = isOnce(cadence) ? 'hogql' : null;
+  const once = isOnce(cadence) ? WHOLE_QUERY : null;
   const model = input.model ?? current?.model ?? once;
-  if ((model === 'hogql') !== (once !== null)) {
+  if ((model === WHOLE_QUERY) !== (once !== null)) {
     throw refuse.invalid(
       'model',
       "The model 'hogql' is for batch exports with the interval 'once', which export the whole result of 'hogql_query'.",
@@ -232,16 +246,19 @@ function settingsOf(
   return patchSettings(stored, { type: sent.type ?? type, config: sent.config ?? {} });
 }
 
+/** Refuses a model that the destination does not take. */
+function requireModel(type: string, name: string): void {
+  const possible: readonly string[] = modelsFor(requireDestination(type).columns);
+  if (possible.includes(name)) return;
+  throw refuse.invalid('model', `${type} batch exports only support the ${listed(possible, 'and')} model`);
+}
+
 /** Only events have names. For other models a list of names would be a limit that does nothing. */
-function requireEventsForNames({ config }: DestinationSettings, model: Source): void {
+function requireEventsForNames({ config }: DestinationSettings, model: SourceRules): void {
   for (const key of ['include_events', 'exclude_events']) {
     const names = config[key];
-    if (model !== 'events' && Array.isArray(names) && names.length > 0) {
-      throw refuse.invalid(
-        `destination__config__${key}`,
-        `'${key}' is only supported for 'events' not '${model}' model`,
-      );
-    }
+    if (!Array.isArray(names) || names.length === 0) continue;
+    requireEvents(key, model, (message) => refuse.invalid(`destination__config__${key}`, message));
   }
 }
 

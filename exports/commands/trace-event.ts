@@ -1,5 +1,5 @@
 import { inTurn, isStatementTimeout, reading } from '../../db/reading.ts';
-import { ModelError, previewRows } from '../../models/index.ts';
+import { ModelError, namesOfModels, previewRows } from '../../models/index.ts';
 import { exportQuery } from '../reads/query.ts';
 import { type ExportOverEvent, exportsOverTime, type RunOverEvent } from '../rows/trace.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
@@ -29,8 +29,9 @@ export async function traceExports(
   signal?: AbortSignal,
 ): Promise<{ exports: ExportTrace[]; has_more_exports: boolean }> {
   const { pool } = deps;
+  const models = namesOfModels((model) => model.isOfEvents);
   const found = await reading(pool, { projectId, signal }, (client) =>
-    exportsOverTime(client, projectId, event.inserted_at, MOST_EXPORTS + 1),
+    exportsOverTime(client, projectId, models, event.inserted_at, MOST_EXPORTS + 1),
   );
   const exports: ExportTrace[] = [];
   for (const one of found.slice(0, MOST_EXPORTS)) {

@@ -1,6 +1,6 @@
 import { columnsOfType } from '../../destinations/registry.ts';
 import type { OpenInterval } from '../../intervals/index.ts';
-import type { ColumnSet, ModelCompiler, ModelQuery, Source } from '../../models/index.ts';
+import type { ModelCompiler, ModelQuery, Source } from '../../models/index.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 
 /** The columns that decide what an export selects. A new export without a model has the one that its query names. */
@@ -20,13 +20,12 @@ export function exportQuery(
   compiler: ModelCompiler,
   row: ExportQueryRow,
   interval: OpenInterval,
-  columnSet: ColumnSet = columnsOfType(row.destination_type),
 ): Promise<ModelQuery> {
   return compiler.query({
     model: row.model,
     projectId: row.project_id,
     interval,
-    columnSet,
+    columnSet: columnsOfType(row.destination_type),
     timezone: row.timezone,
     includeEvents: names(row.config.include_events),
     excludeEvents: names(row.config.exclude_events),

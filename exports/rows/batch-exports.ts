@@ -1,13 +1,14 @@
 import type { Queryable, Transaction } from '../../db/pool.ts';
 import { fits } from '../../db/reading.ts';
 import { uuidv7 } from '../../db/uuid.ts';
+import type { Source } from '../../models/index.ts';
 import { LOCK_KINDS } from './locks.ts';
 
 export interface BatchExportRow {
   project_id: number;
   id: string;
   name: string;
-  model: 'events' | 'persons' | 'sessions' | 'hogql';
+  model: Source;
   destination_type: string;
   config: Record<string, unknown>;
   /** The secret keys of the configuration, encrypted by `reads/settings.ts`. Null: there are none. */

@@ -1,6 +1,7 @@
 import type { Queryable } from '../../db/pool.ts';
 import { storableText } from '../../db/storable-text.ts';
 import type { IntervalText } from '../../intervals/index.ts';
+import type { ModelName } from '../../models/index.ts';
 import type { ExportKey } from './batch-exports.ts';
 import type { RunRow } from './runs.ts';
 
@@ -135,12 +136,13 @@ export async function clearMissing(
 }
 
 /**
- * Lists completed runs of events, created since an instant, that were never compared with the database, oldest first.
+ * Lists completed runs of some models, created since an instant, that were never compared with the database, oldest first.
  * Only the last run of an interval counts, and only if its export still has the same settings. Runs without a beginning
  * are left out.
  */
 export async function listUncheckedRuns(
   queryable: Queryable,
+  models: readonly ModelName[],
   since: string,
   limit: number,
 ): Promise<RunRow[]> {
@@ -148,7 +150,7 @@ export async function listUncheckedRuns(
     `select r.* from batch_export_runs r
      join batch_exports e on e.project_id = r.project_id and e.id = r.batch_export_id
      where r.created_at >= $1 and r.status = 'Completed' and r.data_interval_start is not null
-       and e.model = 'events' and e.deleted_at is null and e.last_updated_at <= r.created_at
+       and e.model = any($3) and e.deleted_at is null and e.last_updated_at <= r.created_at
        and not exists (
          select from batch_export_checks c
          where c.project_id = r.project_id and c.batch_export_id = r.batch_export_id and c.run_id = r.id
@@ -159,7 +161,7 @@ export async function listUncheckedRuns(
            and n.data_interval_end = r.data_interval_end and n.data_interval_start = r.data_interval_start
            and (n.finished_at, n.id) > (r.finished_at, r.id))
      order by r.created_at, r.id limit $2`,
-    [since, limit],
+    [since, limit, models],
   );
   return rows;
 }

@@ -1,4 +1,5 @@
 import type { Queryable } from '../../db/pool.ts';
+import type { ModelName } from '../../models/index.ts';
 import type { BatchExportRow } from './batch-exports.ts';
 
 /** A run that read the interval in which an event lies. */
@@ -29,10 +30,11 @@ export interface ExportOverEvent
   runs: RunOverEvent[];
 }
 
-/** Lists exports of events with completed runs whose interval contains a time. */
+/** Lists exports of some models, whose rows are events, with completed runs whose interval contains a time. */
 export async function exportsOverTime(
   queryable: Queryable,
   projectId: number,
+  models: readonly ModelName[],
   insertedAt: string,
   limit: number,
 ): Promise<ExportOverEvent[]> {
@@ -46,12 +48,12 @@ export async function exportsOverTime(
             and (r.data_interval_start is null or r.data_interval_start <= $2::timestamptz)
           order by r.data_interval_end limit 20) r) as runs
      from batch_exports b
-     where b.project_id = $1 and b.model = 'events' and exists (
+     where b.project_id = $1 and b.model = any($4) and exists (
        select from batch_export_runs r where r.project_id = b.project_id and r.batch_export_id = b.id
          and r.status = 'Completed' and r.data_interval_end > $2::timestamptz
          and (r.data_interval_start is null or r.data_interval_start <= $2::timestamptz))
      order by b.created_at, b.id limit $3`,
-    [projectId, insertedAt, limit],
+    [projectId, insertedAt, limit, models],
   );
   return rows;
 }

@@ -1,6 +1,6 @@
 import { transaction } from '../../db/pool.ts';
 import { type IntervalText, intervalsWithin, intervalText, rangeText } from '../../intervals/index.ts';
-import { estimate, ModelError } from '../../models/index.ts';
+import { estimate, ModelError, modelOf, WHOLE_QUERY } from '../../models/index.ts';
 import { endBackfill } from '../ending.ts';
 import { exportQuery } from '../reads/query.ts';
 import {
@@ -67,9 +67,12 @@ async function size(
 ): Promise<{ total: number } | null> {
   const { pool, sizingPool } = deps;
   let plan = planBackfill(row, backfill, Date.now());
-  if (plan.start !== null && plan.start < plan.end) {
+  const { model } = row;
+  if (model !== WHOLE_QUERY && plan.start !== null && plan.start < plan.end) {
     const range = { start: plan.start, end: plan.end };
-    const first = await firstDataWithin(sizingPool, row, range, { timeoutMs: LONGEST_STEP });
+    const first = await firstDataWithin(sizingPool, row.project_id, modelOf(model).firstData, range, {
+      timeoutMs: LONGEST_STEP,
+    });
     const adjusted = text(raisedStart(row, range, first));
     plan = planBackfill(row, { ...backfill, adjusted_start_at: adjusted }, Date.now());
   }

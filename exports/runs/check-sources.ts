@@ -1,7 +1,7 @@
 import { transaction } from '../../db/pool.ts';
 import { isStatementTimeout } from '../../db/reading.ts';
 import type { IntervalText } from '../../intervals/index.ts';
-import { countRows } from '../../models/index.ts';
+import { countRows, namesOfModels } from '../../models/index.ts';
 import { exportQuery } from '../reads/query.ts';
 import { type BatchExportRow, type ExportKey, findBatchExportById, keyOf } from '../rows/batch-exports.ts';
 import { listChecks, listUncheckedRuns, recordCheck } from '../rows/checks.ts';
@@ -31,16 +31,17 @@ export interface CheckedSources {
   notices: [];
 }
 
-/** Compares what runs exported with what the database has now, once for each run of events. */
+/** Compares what runs exported with what the database has now, once for each run of a model whose rows never change. */
 export async function checkSources(
   deps: RunDependencies,
   { beat }: Pick<Work, 'beat'>,
 ): Promise<CheckedSources> {
   const { pool, logger } = deps;
   const until = performance.now() + LONGEST_PASS;
+  const unchanging = namesOfModels((model) => !model.changes);
   const since = new Date(Date.now() - SINCE).toISOString();
   const result: CheckedSources = { checked: 0, differ: 0, notices: [] };
-  for (const run of await listUncheckedRuns(pool, since, RUNS_PER_PASS)) {
+  for (const run of await listUncheckedRuns(pool, unchanging, since, RUNS_PER_PASS)) {
     if (performance.now() > until) break;
     beat(result.checked);
     const row = await findBatchExportById(pool, run.batch_export_id);

@@ -2,7 +2,7 @@ import { copyOut } from '../../db/copy-out.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { DestinationError } from '../../destinations/errors.ts';
 import { type IntervalText, readInterval } from '../../intervals/index.ts';
-import { ModelError, type ModelQuery } from '../../models/index.ts';
+import { ModelError, type ModelQuery, rulesOf } from '../../models/index.ts';
 import { refuse } from '../../refusals.ts';
 import { exportQuery } from '../reads/query.ts';
 import { type BatchExportRow, findBatchExportById, keyOf } from '../rows/batch-exports.ts';
@@ -103,7 +103,7 @@ async function readSource(
     const known = { query, source: { state: 'expired' as const, ...none } };
     if (isExpired(row, interval, eventRetentionDays, Date.now())) return known;
     const read = await hashRows(copyPool, query, signal);
-    const state = row.model !== 'events' ? 'changing' : query.cohorts ? 'members' : 'read';
+    const state = rulesOf(row.model).changes ? 'changing' : query.cohorts ? 'members' : 'read';
     return { query, source: { state, ...read } };
   } catch (error) {
     if (!(error instanceof ModelError)) throw error;
@@ -144,7 +144,12 @@ async function readDestination(
     if (isOnce(row)) return { failure: { verdict: 'unknown', message: NOT_COMPARED } };
     if (!destination.find || !query) return { rows: null };
     const read = () => copyOut(deps.copyPool, query.text, { settings: query.settings, signal });
-    return { rows: await destination.find({ run, columns: query.columns, read, signal }) };
+    return {
+      rows: await destination.find({
+        ...{ run, columns: query.columns, rules: rulesOf(row.model).table },
+        ...{ read, signal },
+      }),
+    };
   } catch (error) {
     if (!(error instanceof DestinationError)) throw error;
     if (error.retryable && number < LAST_ATTEMPT) throw error;

@@ -7,7 +7,7 @@ import type { Pool } from '../../db/pool.ts';
 import { isStatementTimeout } from '../../db/reading.ts';
 import { encodeRows } from '../../formats/encode-rows.ts';
 import type { IntervalText } from '../../intervals/index.ts';
-import { type ModelQuery, refusesQuery } from '../../models/index.ts';
+import { type ModelQuery, refusesQuery, rulesOf } from '../../models/index.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 import type { Attempt } from './attempt.ts';
 
@@ -67,7 +67,7 @@ export function isExpired(
   retentionDays: number | undefined,
   now: number,
 ): boolean {
-  if (retentionDays === undefined || model === 'persons') return false;
+  if (retentionDays === undefined || !rulesOf(model).expires) return false;
   if (start === null) return true;
   return partitionOf(new Date(start)).to.getTime() <= now - retentionDays * DAY;
 }

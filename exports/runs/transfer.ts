@@ -6,7 +6,7 @@ import type { Column } from '../../formats/columns.ts';
 import type { RejectedRow } from '../../formats/copy-input.ts';
 import { encodeRows } from '../../formats/encode-rows.ts';
 import { type IntervalText, readInterval } from '../../intervals/index.ts';
-import type { ModelQuery } from '../../models/index.ts';
+import { type ModelQuery, rulesOf, WHOLE_QUERY } from '../../models/index.ts';
 import { openSettings, type StoredSettings } from '../reads/settings.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 import type { RunTotals } from '../rows/runs.ts';
@@ -78,7 +78,7 @@ export function transfer(work: Transfer): Promise<Transferred> {
 /** Reads all rows, over a connection of its own. */
 async function* rowsOf({ copyPool, query, attempt }: Transfer): AsyncGenerator<Buffer> {
   const rows = copyOut(copyPool, query.text, { settings: query.settings, signal: attempt.signal });
-  const hasRows = query.model === 'hogql' ? computing(attempt) : () => undefined;
+  const hasRows = query.model === WHOLE_QUERY ? computing(attempt) : () => undefined;
   try {
     for await (const chunk of rows) {
       hasRows();
@@ -156,6 +156,7 @@ async function toRows(work: Transfer, destination: BoundRows): Promise<Transferr
   const delivered = await destination.deliver({
     run,
     columns: query.columns,
+    rules: rulesOf(query.model).table,
     read: () => rowsOf(work),
     signal,
     fence,

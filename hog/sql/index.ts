@@ -11,15 +11,15 @@ import type { ParameterValue } from './sql.ts';
 import { type Type, typeName } from './types.ts';
 
 export { hasAggregate } from './aggregation.ts';
-export { type Changes, changedPersonsSchema, changedSessionsSchema } from './changed-tables.ts';
 export { exported, type FileType } from './exported.ts';
 export { AGGREGATES } from './functions/aggregates.ts';
 export { BOUNDED, UNBOUNDED } from './functions/growth.ts';
 export { FUNCTION_KINDS, FUNCTIONS } from './functions/index.ts';
 export { WINDOW_FUNCTIONS } from './functions/windows.ts';
 export { type PrintOptions, QUERY_LIMITS, type QueryLimits } from './printer.ts';
-export { createSchema, type PersonMode, type Schema, type Table } from './schema.ts';
+export { createSchema, type PersonMode, type Rows, type Schema, type Table } from './schema.ts';
 export { SIZE_LIMITS } from './sizes.ts';
+export { type Parameters, type Sql, sql } from './sql.ts';
 export { isZoned, type Type } from './types.ts';
 export { WORK_LIMITS } from './work.ts';
 

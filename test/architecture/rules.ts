@@ -230,7 +230,7 @@ export const PLACES: Record<string, Place> = {
   },
   models: {
     paths: ['models/'],
-    holds: 'what can be exported: events, persons and sessions as COPY statements',
+    holds: 'what can be exported: a folder for each model, and a registry; their rows as COPY statements',
     imports: ['db', 'hog', 'properties', 'intervals', 'values'],
     neverPackages: FRAMEWORKS,
   },

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { DestinationConfigError } from '../../destinations/errors.ts';
-import { DESTINATION_TYPES, requireModel } from '../../destinations/registry.ts';
+import { DESTINATION_TYPES, requireQuery } from '../../destinations/registry.ts';
 import { checkSettings, patchSettings, shownSettings, testSteps } from '../../destinations/settings.ts';
 
 const S3 = { bucket_name: 'lake', region: 'eu-west-1', prefix: 'ph/{table}/' };
@@ -314,9 +314,11 @@ describe('answers', () => {
     });
   });
 
-  test('HTTP takes events only', () => {
-    expect(() => requireModel('HTTP', 'persons')).toThrow('HTTP batch exports only support the events model');
-    expect(() => requireModel('S3', 'persons')).not.toThrow();
+  test('HTTP takes no query', () => {
+    expect(() => requireQuery('HTTP')).toThrow(
+      "HTTP batch exports send rows as they are: 'hogql_query' is not supported",
+    );
+    expect(() => requireQuery('S3')).not.toThrow();
   });
 
   test('steps of a test are shown before they are run; NoOp has none', () => {

@@ -4,6 +4,7 @@ import type { RawConfig } from '../../destinations/config.ts';
 import type { Delivered, Run, RunControl, Surroundings } from '../../destinations/destination.ts';
 import type { Manifest } from '../../destinations/file-run.ts';
 import type { EncodedFile } from '../../formats/output-files.ts';
+import { modelOf } from '../../models/index.ts';
 import { copyBytes, EVENT_COLUMNS, pieces, type SampleEvent } from './sample.ts';
 
 export const RUN: Run = {
@@ -57,6 +58,7 @@ export async function deliver(options: DeliverOptions): Promise<Manifest | Deliv
     return destination.deliver({
       run,
       columns: EVENT_COLUMNS,
+      rules: modelOf('events').table,
       read: () => sourceOf(options, bytes),
       ...work,
     });

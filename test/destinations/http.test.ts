@@ -8,6 +8,7 @@ import { MOST_BODY_BYTES, timestampText, withMembers } from '../../destinations/
 import { runTestStep } from '../../destinations/settings.ts';
 import { retryAfter } from '../../destinations/statuses.ts';
 import { createEgress, type Egress } from '../../egress/egress.ts';
+import { modelOf } from '../../models/index.ts';
 import { apiForFile } from '../support/api.ts';
 import { deliver, failureOf, HASTE, RUN, textOf } from './harness.ts';
 import { EVENT_COLUMNS, sampleEvents, sampleUuid } from './sample.ts';
@@ -279,7 +280,9 @@ test('columns that an event cannot do without', async () => {
   const read = async function* () {
     yield Buffer.alloc(0);
   };
-  expect(await failureOf(bound.deliver({ run: RUN, columns, read }))).toMatchObject({ code: 'mismatch' });
+  expect(
+    await failureOf(bound.deliver({ run: RUN, columns, rules: modelOf('events').table, read })),
+  ).toMatchObject({ code: 'mismatch' });
 });
 
 test.each([

@@ -2,10 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { to as copyTo } from 'pg-copy-streams';
 import { bindDestination } from '../../destinations/bind.ts';
 import type { RawConfig } from '../../destinations/config.ts';
-import type { Delivery, ModelName, Surroundings } from '../../destinations/destination.ts';
+import type { Delivery, Surroundings } from '../../destinations/destination.ts';
 import { runTestStep } from '../../destinations/settings.ts';
 import { createEgress } from '../../egress/egress.ts';
 import type { Column } from '../../formats/columns.ts';
+import { type ModelName, modelOf } from '../../models/index.ts';
 import { databaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { startPostgresProxy } from '../support/postgres-proxy.ts';
@@ -49,7 +50,8 @@ function deliveryOf(
   { model = 'events', columns = EVENT_COLUMNS, ...more }: Options,
 ): Delivery {
   const bytes = copyBytes(columns, rows);
-  return { run: { ...RUN, model }, columns, read: () => pieces(bytes), ...more };
+  const { table: rules } = modelOf(model);
+  return { run: { ...RUN, model }, columns, rules, read: () => pieces(bytes), ...more };
 }
 
 const deliver = (config: RawConfig, rows: readonly object[], options: Options = {}) =>
@@ -161,7 +163,9 @@ describe('a table that Sluice makes', () => {
     try {
       const read = () =>
         client.query(copyTo('copy source to stdout (format binary)')) as AsyncIterable<Buffer>;
-      const result = await bound(config).deliver({ run: RUN, columns: EVENT_COLUMNS, read });
+      const result = await bound(config).deliver({
+        ...{ run: RUN, columns: EVENT_COLUMNS, rules: modelOf('events').table, read },
+      });
       expect(result).toMatchObject({ rows: 5000, written: 5000 });
     } finally {
       client.release();

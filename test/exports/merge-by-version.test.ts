@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts';
 import { startPostgresProxy } from '../support/postgres-proxy.ts';
 import { postgresSettings } from '../support/postgres-settings.ts';
 import { programsForFile } from '../support/programs.ts';
-import { insertEvents, insertPerson } from '../support/rows.ts';
+import { insertEvents, insertGroup, insertPerson } from '../support/rows.ts';
 import { exportWorldForFile, FIRST, HOUR, hour } from './support.ts';
 import { operatorForFile } from './whole-run.ts';
 
@@ -139,6 +139,53 @@ describe('persons', () => {
       ['gone', 'deleted'],
     ]);
   });
+});
+
+test('groups that changed, left and came again are as they were last, whichever run comes last', async () => {
+  const ids = ['changed', 'gone', 'again'].map((group_key) => ({ group_key, id: uuidv7() }));
+  for (const one of ids) {
+    await insertGroup(world.pool, project, { ...one, group_type_index: 0, properties: { name: 'young' } });
+  }
+  const stamp = (n: number, where: string) =>
+    world.pool.query(`update groups set changed_at = $1 where ${where}`, [minute(n, 10)]);
+  await stamp(40, 'true');
+  const identify = (key: string) =>
+    fetch(`${operator.api.url}/batch/`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        api_key: operator.tenant.projectToken,
+        batch: [
+          {
+            ...{ uuid: uuidv7(), event: '$groupidentify', distinct_id: 'anybody' },
+            properties: { $group_type: 'company', $group_key: key, $group_set: { name: 'old' } },
+          },
+        ],
+      }),
+    });
+  const { path, older } = await late('groups', 40, async () => {
+    expect((await identify('changed')).status).toBe(200);
+    for (const { id } of ids.slice(1)) {
+      await operator.ask('DELETE', `/api/projects/${project}/groups/${id}/`);
+    }
+    expect((await identify('again')).status).toBe(200);
+    await stamp(41, `properties ->> 'name' = 'old'`);
+    await world.pool.query('update deleted_groups set changed_at = $1', [minute(41, 20)]);
+  });
+  const known = () =>
+    rows(
+      `select group_key, group_properties ->> 'name' as name, is_deleted, version from ${table} order by 1`,
+    );
+  const last = [
+    { group_key: 'again', name: 'old', is_deleted: false, version: 2 },
+    { group_key: 'changed', name: 'old', is_deleted: false, version: 1 },
+    { group_key: 'gone', name: null, is_deleted: true, version: 1 },
+  ];
+  const numbered = async () => (await known()).map((row) => ({ ...row, version: Number(row.version) }));
+  expect(await numbered()).toEqual(last);
+  // There is nothing to tell of that hour any more.
+  expect(await operator.retry(path, older)).toMatchObject({ status: 'Completed', records_completed: 0 });
+  expect(await numbered()).toEqual(last);
 });
 
 test('sessions that changed in their middle are as they were last, whichever run comes last', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { ColumnType } from '../../formats/columns.ts';
-import type { ModelOptions } from '../../models/index.ts';
+import { COLUMN_SETS, MODEL_NAMES, type ModelOptions, modelOf } from '../../models/index.ts';
 import { databaseForFile } from '../support/database.ts';
 import { parserForFile, queryOf } from './support.ts';
 
@@ -30,12 +30,12 @@ describe('columns', () => {
       ...['_inserted_at:timestamp', 'properties:json', 'person_id:uuid', 'person_properties:json'],
       'elements_chain:string',
     ]);
-    expect(await names({ columnSet: 'postgres' })).toEqual([
+    expect(await names({ columnSet: 'tables' })).toEqual([
       ...['uuid:uuid', 'event:string', 'properties:json', 'elements:json', 'set?:json', 'set_once?:json'],
       ...['distinct_id:string', 'team_id:int32', 'ip?:string', 'site_url?:string', 'timestamp:timestamp'],
       'person_properties:json',
     ]);
-    expect(await names({ columnSet: 'http' })).toEqual([
+    expect(await names({ columnSet: 'capture' })).toEqual([
       ...['uuid:uuid', 'event:string', 'distinct_id:string', 'timestamp:timestamp', 'properties:json'],
       'elements_chain:string',
     ]);
@@ -52,7 +52,17 @@ describe('columns', () => {
       ],
     ];
     expect(await names({ model: 'persons' })).toEqual([...all, '_inserted_at:timestamp']);
-    expect(await names({ model: 'persons', columnSet: 'postgres' })).toEqual(all);
+    expect(await names({ model: 'persons', columnSet: 'tables' })).toEqual(all);
+  });
+
+  test('of groups', async () => {
+    const all = [
+      ...['team_id:int32', 'group_type_index:int32', 'group_type?:string', 'group_key:string'],
+      ...['group_properties:json', 'created_at:timestamp', 'updated_at:timestamp', 'version:int64'],
+      'is_deleted:bool',
+    ];
+    expect(await names({ model: 'groups' })).toEqual([...all, '_inserted_at:timestamp']);
+    expect(await names({ model: 'groups', columnSet: 'tables' })).toEqual(all);
   });
 
   test('of sessions', async () => {
@@ -82,15 +92,15 @@ describe('columns', () => {
     length(event) as l, if(event = 'a', uuid, null) as maybe, properties.deep.down as down,
     JSONExtractRaw(properties, 'x') as raw from events`;
 
-  test.each<[string, Partial<ModelOptions>]>([
-    ['events for files', {}],
-    ['events for Postgres', { columnSet: 'postgres' }],
-    ['events for HTTP', { columnSet: 'http' }],
-    ['persons', { model: 'persons' }],
-    ['persons for Postgres', { model: 'persons', columnSet: 'postgres' }],
-    ['sessions', { model: 'sessions' }],
+  type Case = [string, Partial<ModelOptions>];
+  test.each<Case>([
+    ...MODEL_NAMES.flatMap((model) => [
+      ...COLUMN_SETS.filter((set) => modelOf(model).columns[set]).map(
+        (columnSet): Case => [`${model} for ${columnSet}`, { model, columnSet }],
+      ),
+      [`a star of ${model}`, { model: null, hogqlQuery: `select * from ${model}` }] satisfies Case,
+    ]),
     ['selected columns of all types', { hogqlQuery: SELECTED }],
-    ['a star', { hogqlQuery: 'select * from events' }],
     [
       'all of persons',
       { model: null, hogqlQuery: 'select *, id, is_identified, properties.a as a from persons' },

@@ -69,7 +69,7 @@ describe('events', () => {
       ...{ event: 'signup', distinct_id: 'user-1', elements_chain: '', timestamp: '2020-01-01T00:00:00Z' },
       ...{ _inserted_at: '2026-03-02T10:00:00Z', person_properties: { email: 'a@example.com' } },
     });
-    const [first, second] = await rowsOf(database.pool, await queryOf(parser, { columnSet: 'postgres' }));
+    const [first, second] = await rowsOf(database.pool, await queryOf(parser, { columnSet: 'tables' }));
     expect(first).toMatchObject({
       set: { a: 1 },
       set_once: null,
@@ -79,7 +79,7 @@ describe('events', () => {
       elements: '""',
     });
     expect(second).toMatchObject({ set: null, ip: null });
-    const [sent] = await rowsOf(database.pool, await queryOf(parser, { columnSet: 'http' }));
+    const [sent] = await rowsOf(database.pool, await queryOf(parser, { columnSet: 'capture' }));
     expect(Object.keys(sent!)).toEqual([
       'uuid',
       'event',

@@ -59,7 +59,7 @@ describe('persons', () => {
     expect((await persons({ interval: { start: null, end: START } })).map((row) => row.distinct_id)).toEqual([
       'early',
     ]);
-    const postgres = await persons({ columnSet: 'postgres' });
+    const postgres = await persons({ columnSet: 'tables' });
     expect(postgres.map(({ _inserted_at, ...row }) => [_inserted_at, row.distinct_id])).toEqual([
       [undefined, 'ann-1'],
       [undefined, 'ann-2'],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { MODELS, ModelError, type ModelOptions, readSelection } from '../../models/index.ts';
+import { MODEL_NAMES, ModelError, type ModelOptions, readSelection } from '../../models/index.ts';
 import { parserForFile, queryOf } from './support.ts';
 
 const parser = parserForFile();
@@ -181,15 +181,12 @@ describe('columns that are refused', () => {
     expect((await refusal({ hogqlQuery: 'SELECT uniq(id) FROM persons', model: null })).message).toBe(
       'Unsupported HogQL query: it contains an aggregate, but an export has one row for each distinct id of a person',
     );
-    expect((await refusal({ hogqlQuery: 'SELECT key FROM groups', model: null })).message).toBe(
-      'Query must only SELECT FROM events, persons or sessions',
+    expect((await refusal({ hogqlQuery: 'SELECT key FROM cohorts', model: null })).message).toBe(
+      'Query must only SELECT FROM events, persons, sessions or groups',
     );
-    expect((await refusal({ hogqlQuery, columnSet: 'http' })).message).toBe(
-      "HTTP batch exports send events as they are: 'hogql_query' is not supported",
-    );
-    expect(await refusal({ model: 'sessions', columnSet: 'http' })).toMatchObject({
+    expect(await refusal({ model: 'sessions', columnSet: 'capture' })).toMatchObject({
       field: 'model',
-      message: 'HTTP batch exports only support the events model',
+      message: 'The destination takes no rows of the model sessions',
     });
   });
 });
@@ -282,7 +279,7 @@ describe('the schema of selected columns', () => {
     expect(filtered.text).toBe(other.text);
   });
 
-  test.each(MODELS)('of a star has the columns of files: %s', async (model) => {
+  test.each(MODEL_NAMES)('of a star has the columns of files: %s', async (model) => {
     const { schema } = await readSelection(`select * from ${model}`, parser);
     const files = await queryOf(parser, { model });
     expect(schema.fields.map((one) => one.alias)).toEqual(files.columns.map((one) => one.name));

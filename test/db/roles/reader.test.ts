@@ -8,7 +8,7 @@ import type { SelectNode } from '../../../hog/ast/index.ts';
 import { createSchema, printStatement } from '../../../hog/sql/index.ts';
 import { Printer } from '../../../hog/sql/printer.ts';
 import { sql } from '../../../hog/sql/sql.ts';
-import { MODELS, previewRows, queryFault, refusesQuery } from '../../../models/index.ts';
+import { MODEL_NAMES, previewRows, queryFault, refusesQuery } from '../../../models/index.ts';
 import { parserForFile, queryOf } from '../../models/support.ts';
 import { databaseForFile } from '../../support/database.ts';
 import { PATIENCE } from '../../support/eventually.ts';
@@ -26,6 +26,7 @@ beforeAll(async () => {
   await database.pool.query(
     'insert into cohort_people (project_id, cohort_id, person_id) select project_id, project_id, id from persons',
   );
+  await database.pool.query(`update group_types set group_type = 'secret' where project_id = $1`, [THEIRS]);
 });
 afterEach(() => {
   Printer.prototype.guarded = guarded;
@@ -169,7 +170,7 @@ describe('a printer that forgets the project', () => {
   });
 });
 
-test.each(MODELS)('a statement over the %s of another project finds nothing', async (model) => {
+test.each(MODEL_NAMES)('a statement over the %s of another project finds nothing', async (model) => {
   const interval = { start: null, end: Date.parse('2100-01-01') };
   const theirs = await queryOf(parser, { model, projectId: THEIRS, interval });
   const query = { ...theirs, settings: { ...theirs.settings, ...ofProject(MINE) } };

@@ -48,6 +48,11 @@ export async function insertTwoProjects(pool: Pool): Promise<void> {
       id(project_id),
       AT,
     ]);
+    await pool.query('insert into deleted_groups values ($1, 0, $2, 1, $3, $3)', [
+      project_id,
+      `${word} deleted`,
+      AT,
+    ]);
   }
   await pool.query('analyze');
 }

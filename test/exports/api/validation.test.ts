@@ -229,10 +229,10 @@ describe.each<[string, [object, object][]]>([
         query('Subqueries or CTEs are not supported', expect.stringMatching(/^Line 1, column \d+:/)),
       ],
       [
-        { hogql_query: 'select key from groups' },
+        { hogql_query: 'select key from cohorts' },
         query(
-          'Query must only SELECT FROM events, persons or sessions',
-          'Line 1, column 17:\nselect key from groups\n                ^',
+          'Query must only SELECT FROM events, persons, sessions or groups',
+          'Line 1, column 17:\nselect key from cohorts\n                ^',
         ),
       ],
       [
@@ -272,7 +272,7 @@ describe.each<[string, [object, object][]]>([
           ...to('HTTP', { url: 'https://x.example/batch/', token: 't' }),
           hogql_query: 'select uuid from events',
         },
-        query("HTTP batch exports send events as they are: 'hogql_query' is not supported"),
+        query("HTTP batch exports send rows as they are: 'hogql_query' is not supported"),
       ],
     ],
   ],

@@ -1,4 +1,4 @@
-import type { Column } from '../formats/columns.ts';
+import type { Column } from '../../formats/columns.ts';
 
 const text = (...names: string[]): Column[] =>
   names.map((name) => ({ name, type: 'string', nullable: true }));

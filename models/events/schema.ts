@@ -1,4 +1,4 @@
-import { createSchema, type Schema } from '../hog/sql/index.ts';
+import { createSchema, type Schema } from '../../hog/sql/index.ts';
 
 /** The fields that filters and selected columns may name: those that are stored with the event. */
 const READABLE = [

@@ -1,6 +1,6 @@
-import type { Column } from '../formats/columns.ts';
-import { build, type Expr } from '../hog/ast/index.ts';
-import type { ColumnSet, ModelColumn } from './model-query.ts';
+import type { Column } from '../../formats/columns.ts';
+import { build, type Expr } from '../../hog/ast/index.ts';
+import type { ColumnSet, ModelColumn } from '../model.ts';
 
 const column = (
   name: string,
@@ -16,7 +16,7 @@ const PROPERTIES = column('properties', 'json');
 const PERSON_PROPERTIES = column('person_properties', 'json');
 const ELEMENTS_CHAIN = column('elements_chain', 'string');
 
-/** The default columns of an event for each group of destinations. */
+/** The default columns of an event for each kind of destinations. */
 export const EVENT_COLUMNS: Readonly<Record<ColumnSet, readonly ModelColumn[]>> = {
   files: [
     UUID,
@@ -31,7 +31,7 @@ export const EVENT_COLUMNS: Readonly<Record<ColumnSet, readonly ModelColumn[]>> 
     ELEMENTS_CHAIN,
   ],
   // The columns of the table that PostHog's exports create, in their order.
-  postgres: [
+  tables: [
     UUID,
     EVENT,
     PROPERTIES,
@@ -49,5 +49,5 @@ export const EVENT_COLUMNS: Readonly<Record<ColumnSet, readonly ModelColumn[]>> 
     TIMESTAMP,
     PERSON_PROPERTIES,
   ],
-  http: [UUID, EVENT, DISTINCT_ID, TIMESTAMP, PROPERTIES, ELEMENTS_CHAIN],
+  capture: [UUID, EVENT, DISTINCT_ID, TIMESTAMP, PROPERTIES, ELEMENTS_CHAIN],
 };

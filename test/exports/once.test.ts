@@ -115,6 +115,13 @@ describe('the whole result of a query', () => {
     const first = await ended(at);
     const before = filesIn(inFolder('again'));
     await fill(operator.tenant.projectId, 1, 'late');
+    const [of] = (await operator.ask('GET', `${at}backfills/`)).results;
+    const isNow = (status: string) =>
+      world.pool.query('update batch_export_backfills set status = $2 where id = $1', [of.id, status]);
+    // Its run has ended, and it is about to: a retry must not take it for one of its own.
+    await isNow('Running');
+    expect(await refused('POST', `${at}runs/${first.id}/retry/`)).toMatch(/409.*just ending/);
+    await isNow('Completed');
     const second = await operator.retry(at, first);
     expect([first.status, second.status]).toEqual(['Completed', 'Completed']);
     expect(second.id).not.toBe(first.id);

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { CORE_TABLES } from '../../db/project-tables.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { MODEL_NAMES, modelOf } from '../../models/index.ts';
 import { createTenant } from '../support/api.ts';
@@ -58,8 +59,8 @@ beforeAll(async () => {
   const { rows } = await world.pool.query(
     `select c.relname as name, a.attname as column from pg_class c join pg_attribute a on a.attrelid = c.oid
      where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
-       and (a.attname = 'inserted_at' and c.relname = 'events'
-         or a.attname = 'changed_at' and c.relname ~ '^(persons|groups|person_distinct_ids)$')`,
+       and c.relname = any($1) and a.attname in ('inserted_at', 'changed_at') and not a.attisdropped`,
+    [CORE_TABLES.filter(({ kind }) => kind === 'data').map((table) => table.name)],
   );
   for (const { name, column } of rows) await world.pool.query(`update ${name} set ${column} = $1`, [AT]);
 });

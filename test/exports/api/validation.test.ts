@@ -51,7 +51,7 @@ describe.each<[string, [object, object][]]>([
         refusals.field('destination', 'not_a_dict', 'Expected a dictionary of items but got type "str".'),
       ],
       [{ destination: { config: {} } }, required('destination__type')],
-      [{ model: 'groups' }, choice('model', 'groups')],
+      [{ model: 'cohorts' }, choice('model', 'cohorts')],
       [{ paused: 'maybe' }, invalid('paused', 'Must be a valid boolean.')],
       [
         { start_at: 'tomorrow' },

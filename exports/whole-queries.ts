@@ -6,6 +6,8 @@ import {
   ModelError,
   type ModelQuery,
   queryOfModel,
+  requireEvents,
+  rulesOf,
   WHOLE_QUERY,
 } from '../models/index.ts';
 import { Refusal } from '../refusals.ts';
@@ -44,7 +46,7 @@ export const withWholeQueries = (
       throw new ModelError('hogql_query', "A batch export that runs 'once' needs the query that it exports");
     }
     if (Array.isArray(filters) ? filters.length > 0 : (filters ?? null) !== null) {
-      throw new ModelError('filters', "'filters' is only supported for 'events' not 'hogql' model");
+      requireEvents('filters', rulesOf(model), (message) => new ModelError('filters', message));
     }
     const query = { projectId, hogql: hogqlQuery, now: interval.end };
     const { select, columns } = await compile(query, signal).catch((error: unknown) => {

@@ -140,8 +140,8 @@ function readExport(
     const filters = input.filters === undefined ? (current?.filters ?? null) : input.filters;
     const asks = { filters, hogql_query: hogqlQuery, timezone: cadence.timezone };
     const wanted = givenModel(current, input, cadence);
-    if (hogqlQuery === null) requireModel(settings.type, wanted ?? DEFAULT_MODEL);
-    else requireQuery(settings.type);
+    if (hogqlQuery !== null) requireQuery(settings.type);
+    else if (wanted !== WHOLE_QUERY) requireModel(settings.type, wanted ?? DEFAULT_MODEL);
     // Any interval will do, because invalid settings are invalid for each of them.
     const query = await exportQuery(
       compiler,

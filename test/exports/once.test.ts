@@ -222,9 +222,7 @@ describe('what makes no sense is refused', () => {
 
   test('HTTP', async () => {
     const http = { url: 'https://example.com/batch/', token: 'phc_x' };
-    expect(await made({ hogql_query: 'select 1' }, 'HTTP', http)).toMatch(
-      /400.*only support the events model/,
-    );
+    expect(await made({ hogql_query: 'select 1' }, 'HTTP', http)).toMatch(/400.*send rows as they are/);
   });
 
   test('everything that needs intervals', async () => {

@@ -152,8 +152,9 @@ function s3Error(error: unknown, config: S3Config, where: string, doing: string)
   const status = statusOf(error);
   const make = (code: DestinationErrorCode, text: string, retryAfterMilliseconds?: number) =>
     new DestinationError(code, `${where}: ${text} (${doing})`, { cause: error, retryAfterMilliseconds });
-  // The socket was idle for too long.
-  if (name === 'TimeoutError' && status === undefined) return make('timed-out', 'the server fell silent');
+  // The client calls it so when the socket was idle for too long, and also when the connection was cut.
+  if (name === 'TimeoutError' && status === undefined)
+    return networkError(error, where) ?? make('timed-out', 'the server fell silent');
   if (error instanceof LongAnswerError) return make('unavailable', error.message);
   // The server chooses the name.
   const soon = Object.hasOwn(SOON, name) ? SOON[name] : undefined;

@@ -18,6 +18,7 @@ import { withDatabase } from '../../support/database.ts';
 import {
   type EmptyDatabase,
   execute,
+  insertInOldTables,
   insertProjects,
   insertTwoProjects,
   MINE,
@@ -321,7 +322,7 @@ describe('addresses for each role', () => {
 test('a database of an older version keeps its rows, and everything in it changes hands', async () => {
   await withEmptyDatabase({ attributes: 'superuser' }, async ({ url, admin }) => {
     await migrate(url, { migrations: readMigrations().slice(0, 11) });
-    await withPool(url, insertTwoProjects);
+    await withPool(url, insertInOldTables);
     const roles = await setUpDatabase({ url });
     expect(roles.wall).toEqual({ up: true, sql: '' });
     expect(await owners(admin)).toEqual([userIn(roles.server).replace('server', 'owner')]);

@@ -13,10 +13,25 @@ const id = (project: number) => {
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-00000000000${project}`;
 };
 
+const wordOf = (project: number) => (project === MINE ? 'open' : 'secret');
+
 /** The same rows for two projects. Each row of the second one says `secret`. */
 export async function insertTwoProjects(pool: Pool): Promise<void> {
+  await insertInOldTables(pool);
   for (const project_id of PROJECTS) {
-    const word = project_id === MINE ? 'open' : 'secret';
+    await pool.query('insert into deleted_groups values ($1, 0, $2, 1, $3, $3)', [
+      project_id,
+      `${wordOf(project_id)} deleted`,
+      AT,
+    ]);
+  }
+  await pool.query('analyze');
+}
+
+/** Those of them whose tables a database of an older version has, too. */
+export async function insertInOldTables(pool: Pool): Promise<void> {
+  for (const project_id of PROJECTS) {
+    const word = wordOf(project_id);
     await insertEvents(
       pool,
       Array.from({ length: 3 }, (_, n) => ({
@@ -48,13 +63,7 @@ export async function insertTwoProjects(pool: Pool): Promise<void> {
       id(project_id),
       AT,
     ]);
-    await pool.query('insert into deleted_groups values ($1, 0, $2, 1, $3, $3)', [
-      project_id,
-      `${word} deleted`,
-      AT,
-    ]);
   }
-  await pool.query('analyze');
 }
 
 /** The two projects themselves, in an organization. */

@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module';
 import { parseDate } from '../../values/dates.ts';
 import { isKnownZone } from '../../values/zones.ts';
 import { runtimeFailure } from './errors.ts';
@@ -9,9 +10,11 @@ const known = new Set(
     name.toLowerCase(),
   ),
 );
-/** Names seen so far that are not time zones. */
+/** Names that are not time zones, and that the date package keeps at the moment. */
 const strangers = new Set<string>();
 const MAX_STRANGERS = 1_000;
+/** The date package of the reference library, in the build that the library loads. */
+const { Settings } = createRequire(import.meta.url)('luxon') as { Settings: { resetCaches(): void } };
 const OFFSET = /^(?:utc|gmt)?[+-]\d{1,2}(?::?\d{2})?$/;
 const MAX_LENGTH = 64;
 
@@ -25,8 +28,8 @@ const ZONE_ARGUMENT = new Map([
 ]);
 
 /**
- * Checks time zones in the arguments of a function. The date package caches every zone name forever, even invalid ones.
- * So a program may only use known names and a limited number of others.
+ * Checks time zones in the arguments of a function. The date package keeps every zone name, even invalid ones, until it is
+ * told to forget them all. So names are short, and after some that it does not know it is told so.
  */
 export function checkZones(name: string, args: HogValue[]): void {
   const at = ZONE_ARGUMENT.get(name);
@@ -44,8 +47,10 @@ function checkZone(zone: unknown): void {
     known.add(lower);
     return;
   }
-  if (zone.length > MAX_LENGTH || strangers.size >= MAX_STRANGERS) {
-    throw runtimeFailure(`Unknown time zone: ${zone.slice(0, MAX_LENGTH)}`);
+  if (zone.length > MAX_LENGTH) throw runtimeFailure(`Unknown time zone: ${zone.slice(0, MAX_LENGTH)}`);
+  if (strangers.size >= MAX_STRANGERS) {
+    Settings.resetCaches();
+    strangers.clear();
   }
   strangers.add(zone);
 }

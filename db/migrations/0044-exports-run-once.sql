@@ -3,5 +3,4 @@
 alter table batch_exports
   drop constraint batch_exports_interval_check,
   add constraint batch_exports_interval_check
-    check (interval in ('every 5 minutes', 'every 15 minutes', 'hour', 'day', 'week', 'once')),
-  add constraint batch_exports_once check ((interval = 'once') = (model = 'hogql'));
+    check (interval in ('every 5 minutes', 'every 15 minutes', 'hour', 'day', 'week', 'once'));

@@ -88,7 +88,7 @@ describe('programs that never mean well end, and the next run is as ever', () =>
     [
       'zones without end',
       "let i := 0; while (true) { i := i + 1; toString(toTimeZone(toDateTime(0), f'Made/Up{i}')) }",
-      /runtime/,
+      /steps|time/,
     ],
     ['too many arguments', `return concat(${Array(301).fill("'a'").join(', ')})`, /runtime/],
   ])('%s', async (_name, source, code) => {

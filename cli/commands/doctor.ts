@@ -97,7 +97,7 @@ function lookAtRoom({ bufferBytes, logBytes }: DatabaseReport): Finding {
   const advice = isStock
     ? ' Set shared_buffers to a quarter of its memory, max_wal_size to 8 to 16 GiB where the disk has room, and checkpoint_timeout to 15 minutes: capture slows down as the tables grow otherwise.'
     : '';
-  return finding('room', true, has + advice);
+  return finding('memory and log', true, has + advice);
 }
 
 function lookAtReport(report: DatabaseReport, config: Config): Finding[] {

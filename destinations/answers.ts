@@ -1,4 +1,7 @@
+import { createHash } from 'node:crypto';
 import { pipeline, type Readable, Transform } from 'node:stream';
+import { MOST_SMALL_BYTES } from './destination.ts';
+import { DestinationError } from './errors.ts';
 
 /** The answers of a store about its objects are short. To read a longer one would hold up everybody else. */
 const MOST_ANSWER_BYTES = 1024 * 1024;
@@ -23,15 +26,46 @@ export function bounded(body: Readable): Readable {
   return pipeline(body, limit, () => undefined);
 }
 
-/** Reads the content of an object. Undefined if it is longer than `most` bytes. */
-export async function readContent(body: Readable, most: number): Promise<Buffer | undefined> {
+/**
+ * Reads the content of a small object of Sluice. Empty if it is larger than those are. `allow` gives the request the time
+ * that so many bytes may take.
+ */
+export async function smallContent(
+  body: Readable,
+  length: number,
+  allow: (bytes: number) => void,
+): Promise<Buffer> {
+  if (length > MOST_SMALL_BYTES) {
+    body.destroy();
+    return Buffer.alloc(0);
+  }
+  allow(length);
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of body) {
     bytes += (chunk as Buffer).length;
     // Leaving the loop closes the connection.
-    if (bytes > most) return undefined;
+    if (bytes > MOST_SMALL_BYTES) return Buffer.alloc(0);
     chunks.push(chunk as Buffer);
   }
   return Buffer.concat(chunks);
+}
+
+/** Reads an object to its end. Fails if it has another length than the server said, if it said one. */
+export async function digestOf(
+  body: Readable,
+  length: number | undefined,
+  where: string,
+  signal: AbortSignal | undefined,
+): Promise<{ bytes: number; sha256: string }> {
+  const hash = createHash('sha256');
+  let bytes = 0;
+  for await (const chunk of body) {
+    signal?.throwIfAborted();
+    hash.update(chunk as Buffer);
+    bytes += (chunk as Buffer).length;
+  }
+  if (length !== undefined && bytes !== length)
+    throw new DestinationError('interrupted', `${where}: the answer was cut off`);
+  return { bytes, sha256: hash.digest('hex') };
 }

@@ -1,5 +1,6 @@
 // Gets access tokens for service accounts of Google: a signed statement is exchanged for a token that lasts an hour.
 import { createHash, createPrivateKey, sign } from 'node:crypto';
+import { objectIn } from '../values/json-object.ts';
 import type { Egress } from './egress.ts';
 
 /** A service account, and what its tokens are for. */
@@ -123,11 +124,4 @@ function assertionOf(
   }
 }
 
-function fieldsOf(text: string): Record<string, unknown> {
-  try {
-    const found: unknown = JSON.parse(text);
-    return typeof found === 'object' && found !== null ? (found as Record<string, unknown>) : {};
-  } catch {
-    return {};
-  }
-}
+const fieldsOf = (text: string): Record<string, unknown> => objectIn(text) ?? {};

@@ -1,5 +1,7 @@
 // The key file of a service account of Google, which people copy as it is. No message repeats a part of it.
 
+import { objectIn } from './json-object.ts';
+
 /** Where Google gives tokens. */
 export const GOOGLE_TOKEN_URL = 'https://oauth2.googleapis.com/token';
 
@@ -28,20 +30,15 @@ function faultOf({ type, client_email, private_key, token_uri }: Record<string, 
   return undefined;
 }
 
-/** Parses JSON, unless it is parsed already. Undefined: it is no object. */
-function objectIn(value: unknown): Record<string, unknown> | undefined {
-  let found = value;
-  try {
-    if (typeof found === 'string' && found.length <= 2 * MOST_CHARACTERS) found = JSON.parse(found);
-  } catch {
-    return undefined;
-  }
-  return typeof found === 'object' && found !== null ? (found as Record<string, unknown>) : undefined;
+/** The object that was sent, or the one in a text. Undefined: there is none. */
+function objectOf(value: unknown): Record<string, unknown> | undefined {
+  if (typeof value === 'string') return value.length <= 2 * MOST_CHARACTERS ? objectIn(value) : undefined;
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
 }
 
 /** Reads a key file, as text or as the object in it. Returns a sentence if it is none. */
 export function readGoogleKey(value: unknown): GoogleKey | string {
-  const found = objectIn(value);
+  const found = objectOf(value);
   if (!found) return 'The key is not JSON. Send the key file of the service account.';
   const fault = faultOf(found);
   if (fault) return fault;

@@ -1,9 +1,8 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { BlobDownloadResponseParsed, ContainerClient } from '@azure/storage-blob';
-import { readContent } from '../answers.ts';
-import { type FileStore, MOST_SMALL_BYTES, type StoreWork, type Surroundings } from '../destination.ts';
-import { DestinationError } from '../errors.ts';
+import { digestOf, smallContent } from '../answers.ts';
+import type { FileStore, StoreWork, Surroundings } from '../destination.ts';
 import { requestLimit } from '../limits.ts';
 import { PartBuffers } from '../parts.ts';
 import type { AzureBlobConfig } from './config.ts';
@@ -74,12 +73,8 @@ export function azureStore(config: AzureBlobConfig, surroundings: Surroundings, 
           const found = await contentOf(container, key, abortSignal);
           if (!found) return undefined;
           const { body, length, etag: version = '' } = found;
-          if (length > MOST_SMALL_BYTES) {
-            body.destroy();
-            return { bytes: Buffer.alloc(0), version };
-          }
-          extend(requestLimit(limits, length));
-          return { bytes: (await readContent(body, MOST_SMALL_BYTES)) ?? Buffer.alloc(0), version };
+          const bytes = await smallContent(body, length, (most) => extend(requestLimit(limits, most)));
+          return { bytes, version };
         },
         { key, doing: 'Get Blob', signal, cut: signal },
       );
@@ -127,16 +122,7 @@ export function azureStore(config: AzureBlobConfig, surroundings: Surroundings, 
           const found = await contentOf(container, key, abortSignal);
           if (!found) return undefined;
           extend(requestLimit(limits, found.length));
-          const hash = createHash('sha256');
-          let bytes = 0;
-          for await (const chunk of found.body) {
-            signal?.throwIfAborted();
-            hash.update(chunk as Buffer);
-            bytes += (chunk as Buffer).length;
-          }
-          if (bytes !== found.length)
-            throw new DestinationError('interrupted', `${place(config, key)}: the answer was cut off`);
-          return { bytes, sha256: hash.digest('hex') };
+          return digestOf(found.body, found.length, place(config, key), signal);
         },
         { key, doing: 'Get Blob', signal, cut: signal },
       );

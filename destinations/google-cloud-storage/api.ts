@@ -2,6 +2,7 @@
 // sign requests of the XML API. Sessions of resumable uploads are the same in both, see upload.ts.
 import { createHash } from 'node:crypto';
 import type { OutgoingHttpHeaders } from 'node:http';
+import { objectIn } from '../../values/json-object.ts';
 
 /** The generation of an object, as Google numbers them. 0 stands for "there is none". */
 export type Generation = string;
@@ -60,14 +61,7 @@ export const md5Of = (bytes: Buffer): string => createHash('md5').update(bytes).
 const one = (value: string | string[] | undefined): string | undefined =>
   Array.isArray(value) ? value[0] : value;
 
-function fieldsOf(text: string): Record<string, unknown> {
-  try {
-    const found: unknown = JSON.parse(text);
-    return typeof found === 'object' && found !== null ? (found as Record<string, unknown>) : {};
-  } catch {
-    return {};
-  }
-}
+const fieldsOf = (text: string): Record<string, unknown> => objectIn(text) ?? {};
 
 /** The JSON API. */
 export function jsonApi(bucket: string): Api {

@@ -1,8 +1,6 @@
-import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { readContent } from '../answers.ts';
-import { type FileStore, MOST_SMALL_BYTES, type StoreWork, type Surroundings } from '../destination.ts';
-import { DestinationError } from '../errors.ts';
+import { digestOf, smallContent } from '../answers.ts';
+import type { FileStore, StoreWork, Surroundings } from '../destination.ts';
 import { requestLimit } from '../limits.ts';
 import { PartBuffers } from '../parts.ts';
 import { NONE } from './api.ts';
@@ -67,12 +65,8 @@ export function googleStore(config: GoogleConfig, surroundings: Surroundings, wo
           const found = await contentOf(asker, key);
           if (!found) return undefined;
           const { body, length, version } = found;
-          if (length > MOST_SMALL_BYTES) {
-            body.destroy();
-            return { bytes: Buffer.alloc(0), version };
-          }
-          extend(requestLimit(limits, length));
-          return { bytes: (await readContent(body, MOST_SMALL_BYTES)) ?? Buffer.alloc(0), version };
+          const bytes = await smallContent(body, length, (most) => extend(requestLimit(limits, most)));
+          return { bytes, version };
         },
         { key, doing: 'storage.objects.get', signal, cut: signal },
       );
@@ -114,16 +108,7 @@ export function googleStore(config: GoogleConfig, surroundings: Surroundings, wo
           const found = await contentOf(asker, key);
           if (!found) return undefined;
           extend(requestLimit(limits, found.length));
-          const hash = createHash('sha256');
-          let bytes = 0;
-          for await (const chunk of found.body) {
-            signal?.throwIfAborted();
-            hash.update(chunk as Buffer);
-            bytes += (chunk as Buffer).length;
-          }
-          if (bytes !== found.length)
-            throw new DestinationError('interrupted', `${place(config, key)}: the answer was cut off`);
-          return { bytes, sha256: hash.digest('hex') };
+          return digestOf(found.body, found.length, place(config, key), signal);
         },
         { key, doing: 'storage.objects.get', signal, cut: signal },
       );

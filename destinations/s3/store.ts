@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import {
   DeleteObjectCommand,
@@ -6,8 +6,8 @@ import {
   ListMultipartUploadsCommand,
   PutObjectCommand,
 } from '@aws-sdk/client-s3';
-import { readContent } from '../answers.ts';
-import { type FileStore, MOST_SMALL_BYTES, type StoreWork, type Surroundings } from '../destination.ts';
+import { digestOf, smallContent } from '../answers.ts';
+import type { FileStore, StoreWork, Surroundings } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
 import { requestLimit } from '../limits.ts';
 import type { PlaceKeys } from '../object-keys.ts';
@@ -62,12 +62,8 @@ export function s3Store(config: S3Config, surroundings: Surroundings, work?: Sto
           if (!answer) return undefined;
           const { ContentLength: length = 0, ETag: version = '' } = answer;
           const body = answer.Body as Readable;
-          if (length > MOST_SMALL_BYTES) {
-            body.destroy();
-            return { bytes: Buffer.alloc(0), version };
-          }
-          extend(requestLimit(limits, length));
-          return { bytes: (await readContent(body, MOST_SMALL_BYTES)) ?? Buffer.alloc(0), version };
+          const bytes = await smallContent(body, length, (most) => extend(requestLimit(limits, most)));
+          return { bytes, version };
         },
         { key, doing: 's3:GetObject and s3:ListBucket', signal, cut: signal },
       );
@@ -138,16 +134,7 @@ export function s3Store(config: S3Config, surroundings: Surroundings, work?: Sto
           const answer = await client.send(new GetObjectCommand({ Bucket, Key: key })).catch(absent);
           if (!answer) return undefined;
           extend(requestLimit(limits, answer.ContentLength ?? 0));
-          const hash = createHash('sha256');
-          let bytes = 0;
-          for await (const chunk of answer.Body as Readable) {
-            signal?.throwIfAborted();
-            hash.update(chunk);
-            bytes += (chunk as Buffer).length;
-          }
-          if (answer.ContentLength !== undefined && bytes !== answer.ContentLength)
-            throw new DestinationError('interrupted', `${place(config, key)}: the answer was cut off`);
-          return { bytes, sha256: hash.digest('hex') };
+          return digestOf(answer.Body as Readable, answer.ContentLength, place(config, key), signal);
         },
         { key, doing: 's3:GetObject', signal, cut: signal },
       );

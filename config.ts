@@ -1,6 +1,7 @@
 import os from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
+import { PlainError } from './values/plain-error.ts';
 
 /**
  * Every setting of Sluice, one entry each. The entry gives the type, the default and the validation of its value.
@@ -350,8 +351,8 @@ export interface Config
 }
 
 /** The environment has invalid settings. The message names each of them. */
-export class ConfigError extends Error {
-  override name = 'ConfigError';
+export class ConfigError extends PlainError {
+  override readonly name = 'ConfigError';
 }
 
 const isForClients = (name: string) => (CLIENT_VARIABLES as readonly string[]).includes(name);

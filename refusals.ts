@@ -1,3 +1,5 @@
+import { PlainError } from './values/plain-error.ts';
+
 /**
  * Why a command refuses what it is asked to do. The set is closed; each edge translates it once: the API into an answer,
  * the command line into a sentence.
@@ -28,7 +30,7 @@ export interface RefusalDetails {
 }
 
 /** Says no, with a sentence for whoever asked. The message never contains a secret. */
-export class Refusal extends Error {
+export class Refusal extends PlainError {
   override readonly name = 'Refusal';
   readonly kind: RefusalKind;
   readonly code: string;

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
+import { PlainError } from '../values/plain-error.ts';
 
 /** The contents of a backup. With it, a restore can detect a damaged backup before it changes anything. */
 const manifest = z.object({
@@ -27,8 +28,8 @@ export type BackupManifest = z.output<typeof manifest>;
 export const MANIFEST_FILE = 'manifest.json';
 
 /** A backup or a restore is impossible. The message says why. */
-export class BackupError extends Error {
-  override name = 'BackupError';
+export class BackupError extends PlainError {
+  override readonly name = 'BackupError';
 }
 
 export function readBackupManifest(directory: string): BackupManifest {

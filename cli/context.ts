@@ -2,21 +2,21 @@ import { type Config, loadConfig } from '../config.ts';
 import { createPool, type Pool } from '../db/pool.ts';
 import type { GivenAddresses } from '../db/roles/address.ts';
 import type { ExportTemporal } from '../exports/temporal.ts';
-import { createSchedules } from '../schedules/schedules.ts';
 import { type Keyring, parseKeyring } from '../secrets/envelope.ts';
 import { ensureKeyFile, keyFile, readKeyFile, writeKeyFile } from '../secrets/key-file.ts';
 import { withInstallationDatabase } from '../stack/borrow-postgres.ts';
 import { createLogger } from '../telemetry/logger.ts';
 import type { KeyPlace } from '../tenancy/encryption-keys.ts';
+import { PlainError } from '../values/plain-error.ts';
 
 /** A command cannot do what the user asked for. The command line prints the message without a stack trace and exits with 1. */
-export class CommandError extends Error {
-  override name = 'CommandError';
+export class CommandError extends PlainError {
+  override readonly name: string = 'CommandError';
 }
 
 /** The user calls a command in a wrong way. The exit code is 2. */
 export class UsageError extends CommandError {
-  override name = 'UsageError';
+  override readonly name = 'UsageError';
 }
 
 export const say = (line: string) => process.stdout.write(`${line}\n`);
@@ -66,6 +66,8 @@ export async function withTemporal<T>(
   needed: boolean,
   work: (temporal: ExportTemporal) => Promise<T>,
 ): Promise<T> {
+  // Most commands need no Temporal, and its client takes longer to load than they run.
+  const { createSchedules } = await import('../schedules/schedules.ts');
   const TEMPORAL_ADDRESS = config.TEMPORAL_ADDRESS ?? `127.0.0.1:${config.SLUICE_TEMPORAL_PORT}`;
   const logger = createLogger({ name: 'cli', level: 'silent' });
   const schedules = createSchedules({ ...config, TEMPORAL_ADDRESS }, logger);

@@ -1,4 +1,4 @@
 // `npx sluice`: the command line for operators.
 import { buildProgram, runProgram } from './program.ts';
 
-await runProgram(buildProgram());
+await runProgram(await buildProgram(process.argv[2]));

@@ -1,68 +1,48 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import { BackupError } from '../backup/manifest.ts';
-import { ConfigError } from '../config.ts';
-import { MigrationError } from '../db/migrate.ts';
-import { RoleError } from '../db/roles/roles.ts';
-import { SqlAccessError } from '../db/roles/sql-access.ts';
-import { PRODUCTS } from '../products.ts';
-import { Refusal } from '../refusals.ts';
-import { SecretError } from '../secrets/envelope.ts';
-import { StackProblem } from '../stack/problem.ts';
-import { KeyError } from '../tenancy/encryption-keys.ts';
 import type { Product } from '../tenancy/product.ts';
-import { backupCommands } from './commands/backup.ts';
-import { doctorCommand } from './commands/doctor.ts';
-import { exportsCommand } from './commands/exports.ts';
-import { flagsCommand } from './commands/flags.ts';
-import { functionsCommand } from './commands/functions.ts';
-import { initCommand } from './commands/init.ts';
-import { keyCommands } from './commands/key.ts';
-import { keysCommand } from './commands/keys.ts';
-import { queryCommand } from './commands/query.ts';
-import { sqlAccessCommands } from './commands/sql-access.ts';
-import { userCommands } from './commands/user.ts';
-import { verifyCommand } from './commands/verify.ts';
-import { CommandError, remark, UsageError } from './context.ts';
+import { PlainError } from '../values/plain-error.ts';
+import { remark, UsageError } from './context.ts';
+
+/** The products of the installation. Only some commands need them, and loading them takes as long as many a command. */
+export type LoadProducts = () => Promise<readonly Product[]>;
 
 /** Adds commands to the program. */
-export type Commands = (program: Command, products: readonly Product[]) => void;
+export type Commands = (program: Command, products: LoadProducts) => void;
+
+/** A file of commands. It is loaded only when one of them is called, or when the help lists all. */
+export interface CommandFile {
+  /** The words that call them. */
+  names: readonly string[];
+  load: () => Promise<Commands>;
+}
 
 /** All commands, in the order of the help. */
-export const COMMANDS: readonly Commands[] = [
-  initCommand,
-  userCommands,
-  keyCommands,
-  keysCommand,
-  doctorCommand,
-  backupCommands,
-  exportsCommand,
-  verifyCommand,
-  functionsCommand,
-  flagsCommand,
-  queryCommand,
-  sqlAccessCommands,
+export const COMMANDS: readonly CommandFile[] = [
+  { names: ['migrate', 'init'], load: async () => (await import('./commands/init.ts')).initCommand },
+  { names: ['user'], load: async () => (await import('./commands/user.ts')).userCommands },
+  { names: ['key'], load: async () => (await import('./commands/key.ts')).keyCommands },
+  { names: ['keys'], load: async () => (await import('./commands/keys.ts')).keysCommand },
+  { names: ['doctor'], load: async () => (await import('./commands/doctor.ts')).doctorCommand },
+  { names: ['backup', 'restore'], load: async () => (await import('./commands/backup.ts')).backupCommands },
+  { names: ['exports'], load: async () => (await import('./commands/exports.ts')).exportsCommand },
+  { names: ['verify'], load: async () => (await import('./commands/verify.ts')).verifyCommand },
+  { names: ['functions'], load: async () => (await import('./commands/functions.ts')).functionsCommand },
+  { names: ['flags'], load: async () => (await import('./commands/flags.ts')).flagsCommand },
+  { names: ['query'], load: async () => (await import('./commands/query.ts')).queryCommand },
+  { names: ['sql-access'], load: async () => (await import('./commands/sql-access.ts')).sqlAccessCommands },
 ];
 
-const EXPLAINED = [
-  CommandError,
-  ConfigError,
-  KeyError,
-  BackupError,
-  MigrationError,
-  Refusal,
-  RoleError,
-  SecretError,
-  SqlAccessError,
-  StackProblem,
-];
+const loadProducts: LoadProducts = async () => (await import('../products.ts')).PRODUCTS;
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
 
-export function buildProgram(
-  commands: readonly Commands[] = COMMANDS,
-  products: readonly Product[] = PRODUCTS,
-): Command {
+/** The program with the commands that the first argument calls. If it calls none, the program has all. */
+export async function buildProgram(
+  called: string | undefined,
+  files: readonly CommandFile[] = COMMANDS,
+  products: LoadProducts = loadProducts,
+): Promise<Command> {
   const program = new Command('sluice')
     .version(version)
     .description('Administration of a Sluice installation.')
@@ -73,7 +53,8 @@ export function buildProgram(
       '\nCommands use the database at DATABASE_URL. If it is not set, they use the embedded Postgres in the\n' +
         'data directory (SLUICE_DATA_DIR), and start it for the command if `npm start` is not running.',
     );
-  for (const addCommands of commands) addCommands(program, products);
+  const wanted = files.filter(({ names }) => called !== undefined && names.includes(called));
+  for (const { load } of wanted.length > 0 ? wanted : files) (await load())(program, products);
   return program;
 }
 
@@ -85,8 +66,8 @@ export async function runProgram(program: Command): Promise<void> {
   try {
     await program.parseAsync();
   } catch (error) {
-    if (!EXPLAINED.some((type) => error instanceof type)) throw error;
-    remark(`error: ${(error as Error).message}`);
+    if (!(error instanceof PlainError)) throw error;
+    remark(`error: ${error.message}`);
     process.exitCode = error instanceof UsageError ? 2 : 1;
   }
 }

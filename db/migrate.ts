@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import pg from 'pg';
+import { PlainError } from '../values/plain-error.ts';
 import { LOCKS } from './locks.ts';
 
 export const MIGRATIONS_FOLDER = path.join(import.meta.dirname, 'migrations');
@@ -15,8 +16,8 @@ export interface Migration {
 }
 
 /** The database cannot be migrated to this version. The message says why and what to do. */
-export class MigrationError extends Error {
-  override name = 'MigrationError';
+export class MigrationError extends PlainError {
+  override readonly name = 'MigrationError';
 }
 
 /** Reads the migrations `0001-name.sql` and so on. Their numbers must be consecutive from 1. */

@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import { PlainError } from '../values/plain-error.ts';
 
 /**
  * Envelope encryption. Each secret is encrypted (AES-256-GCM) with a random data key of its own, and the data key is
@@ -13,8 +14,8 @@ export interface Keyring {
   readonly keys: ReadonlyMap<string, Buffer>;
 }
 
-export class SecretError extends Error {
-  override name = 'SecretError';
+export class SecretError extends PlainError {
+  override readonly name = 'SecretError';
 }
 
 const FORMAT = 'slc1';

@@ -30,10 +30,11 @@ import {
   seal,
   sealedBy,
 } from '../secrets/envelope.ts';
+import { PlainError } from '../values/plain-error.ts';
 
 /** The keys cannot be changed now. The message says what is in the way and what to do. */
-export class KeyError extends Error {
-  override name = 'KeyError';
+export class KeyError extends PlainError {
+  override readonly name = 'KeyError';
 }
 
 /** Where the installation has its keys. */

@@ -2,10 +2,11 @@ import type { Command } from 'commander';
 import { backUp } from '../../backup/backup.ts';
 import { restore } from '../../backup/restore.ts';
 import { ensureRoles } from '../../db/roles/roles.ts';
-import { type Product, sealedColumns } from '../../tenancy/product.ts';
+import { sealedColumns } from '../../tenancy/product.ts';
 import { encryptionKeyIds, keyPlace, remark, say, withUrl } from '../context.ts';
+import type { LoadProducts } from '../program.ts';
 
-export function backupCommands(program: Command, products: readonly Product[]): void {
+export function backupCommands(program: Command, products: LoadProducts): void {
   program
     .command('backup <directory>')
     .description('Write a consistent copy of the whole database into a new directory.')
@@ -14,7 +15,7 @@ export function backupCommands(program: Command, products: readonly Product[]): 
         const manifest = await backUp({
           url,
           directory,
-          sealed: sealedColumns(products),
+          sealed: sealedColumns(await products()),
           report: remark,
         });
         const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
@@ -37,7 +38,7 @@ export function backupCommands(program: Command, products: readonly Product[]): 
           url,
           directory,
           encryptionKeyIds: encryptionKeyIds(config),
-          restored: products.flatMap(({ restored }) => (restored ? [restored] : [])),
+          restored: (await products()).flatMap(({ restored }) => (restored ? [restored] : [])),
           report: remark,
         });
         await ensureRoles(database);

@@ -13,6 +13,7 @@ import { runningDatabaseUrl } from '../../stack/borrow-postgres.ts';
 import { findKeyState, keyProblems } from '../../tenancy/encryption-keys.ts';
 import { type Finding, type Product, sealedColumns } from '../../tenancy/product.ts';
 import { say, settings } from '../context.ts';
+import type { LoadProducts } from '../program.ts';
 
 const finding = (check: string, ok: boolean, sentence: string): Finding => ({ check, ok, sentence });
 const GIBIBYTE = 1024 ** 3;
@@ -281,13 +282,13 @@ async function diagnose(products: readonly Product[]): Promise<Finding[]> {
   ];
 }
 
-export function doctorCommand(program: Command, products: readonly Product[]): void {
+export function doctorCommand(program: Command, products: LoadProducts): void {
   program
     .command('doctor')
     .description('Check this installation. Exits with code 1 if a check fails.')
     .option('--json', 'print the result as JSON')
     .action(async (options: { json?: boolean }) => {
-      const findings = await diagnose(products);
+      const findings = await diagnose(await products());
       const wrong = findings.filter((one) => !one.ok);
       if (options.json) say(JSON.stringify({ ok: wrong.length === 0, findings }, null, 2));
       else {

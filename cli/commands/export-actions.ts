@@ -3,14 +3,12 @@ import { createPool, type Pool } from '../../db/pool.ts';
 import type { GivenAddresses } from '../../db/roles/address.ts';
 import { findRoles } from '../../db/roles/roles.ts';
 import { Turns } from '../../db/turns.ts';
-import { createEgress } from '../../egress/egress.ts';
 import { backfillExport } from '../../exports/commands/backfill.ts';
 import { cancelBackfill, cancelRun } from '../../exports/commands/cancel.ts';
 import type { ExportCommandDependencies } from '../../exports/commands/dependencies.ts';
 import { pauseExport, unpauseExport } from '../../exports/commands/pause.ts';
 import { removeExport } from '../../exports/commands/remove.ts';
 import { retryRun } from '../../exports/commands/retry.ts';
-import { listTestSteps, testExportDestination } from '../../exports/commands/test-destination.ts';
 import type { BackfillRow } from '../../exports/rows/backfills.ts';
 import { type BatchExportRow, keyOf } from '../../exports/rows/batch-exports.ts';
 import { rangeText } from '../../intervals/index.ts';
@@ -178,6 +176,11 @@ function testing(group: Command): void {
     .action((name: string, options: { json?: boolean }) =>
       withPool(async (pool, config) => {
         const row = await findExport(pool, name);
+        // Only this command needs these, and they take longer to load than the other commands run.
+        const { createEgress } = await import('../../egress/egress.ts');
+        const { listTestSteps, testExportDestination } = await import(
+          '../../exports/commands/test-destination.ts'
+        );
         const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
         const deps = {
           ...{ pool, egress, keyring: keyringOf(config), exportRoot: config.SLUICE_EXPORT_ROOT },

@@ -17,6 +17,7 @@ import type { Product } from '../../tenancy/product.ts';
 import { allScopes, scopeObjects } from '../../tenancy/scopes.ts';
 import { isUuid } from '../../values/uuid.ts';
 import { CommandError, remark, say, withPool } from '../context.ts';
+import type { LoadProducts } from '../program.ts';
 import { requireUser } from './user.ts';
 
 const list = (text: string | undefined) =>
@@ -78,7 +79,7 @@ interface CreateOptions {
   expires?: string;
 }
 
-export function keyCommands(program: Command, products: readonly Product[]): void {
+export function keyCommands(program: Command, products: LoadProducts): void {
   const key = program.command('key').description('Manage personal API keys.');
 
   key
@@ -91,7 +92,7 @@ export function keyCommands(program: Command, products: readonly Product[]): voi
     .option('--expires <date>', 'date on which the key stops working')
     .action((email: string, options: CreateOptions) =>
       withPool(async (pool) => {
-        const scopes = parseScopes(options.scopes, products);
+        const scopes = parseScopes(options.scopes, await products());
         const scopedTeams = parseProjects(options.projects);
         const scopedOrganizations = parseOrganizations(options.organizations);
         const expiresAt = parseExpiry(options.expires);

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import type { Config } from '../../config.ts';
 import type { KeyHolder } from '../../db/encryption-keys.ts';
 import { LOCKS } from '../../db/locks.ts';
 import type { Pool } from '../../db/pool.ts';
+import type { SealedColumn } from '../../db/sealed-columns.ts';
 import {
   findKeyState,
   forgetKey,
@@ -12,8 +12,9 @@ import {
   resealSecrets,
   rotateKeys,
 } from '../../tenancy/encryption-keys.ts';
-import { type Product, sealedColumns } from '../../tenancy/product.ts';
+import { sealedColumns } from '../../tenancy/product.ts';
 import { CommandError, keyPlace, say, withPool } from '../context.ts';
+import type { LoadProducts } from '../program.ts';
 
 /** Processes read the file again within a few seconds. */
 const PATIENCE = 30_000;
@@ -56,17 +57,16 @@ function describeKeys({ keys, secrets, holders, rotation }: KeyState): string[] 
   return [...lines, ...holders.map(holderLine)];
 }
 
-export function keysCommand(program: Command, products: readonly Product[]): void {
-  const columns = sealedColumns(products);
-  const withKeys = (work: (pool: Pool, place: KeyPlace, config: Config) => Promise<void>) =>
-    withPool((pool, config) => work(pool, keyPlace(config), config));
+export function keysCommand(program: Command, products: LoadProducts): void {
+  const withKeys = (work: (pool: Pool, place: KeyPlace, columns: readonly SealedColumn[]) => Promise<void>) =>
+    withPool(async (pool, config) => work(pool, keyPlace(config), sealedColumns(await products())));
 
   const keys = program
     .command('keys')
     .description('Show the keys that encrypt stored secrets: what needs them, and which processes hold them.')
     .option('--json', 'print the result as JSON')
     .action(({ json }: { json?: boolean }) =>
-      withKeys(async (pool, place) => {
+      withKeys(async (pool, place, columns) => {
         const state = await findKeyState(pool, columns, place.read());
         const problems = keyProblems(state);
         if (json) say(JSON.stringify({ ...state, problems }, null, 2));
@@ -82,7 +82,7 @@ export function keysCommand(program: Command, products: readonly Product[]): voi
       'Put a new key in the place of the one that encrypts, and encrypt all secrets with it. Can be repeated at any point.',
     )
     .action(() =>
-      withKeys(async (pool, place) => {
+      withKeys(async (pool, place, columns) => {
         await alone(pool, () =>
           rotateKeys({ queryable: pool, columns, place, report: say, patience: PATIENCE }),
         );
@@ -93,7 +93,7 @@ export function keysCommand(program: Command, products: readonly Product[]): voi
     .command('seal')
     .description('Encrypt all stored secrets with the first key.')
     .action(() =>
-      withKeys(async (pool, place) => {
+      withKeys(async (pool, place, columns) => {
         await alone(pool, async () => {
           const state = await findKeyState(pool, columns, place.read());
           const [first] = state.keys;
@@ -115,7 +115,7 @@ export function keysCommand(program: Command, products: readonly Product[]): voi
     .command('forget <id>')
     .description('Remove a key that no stored secret and no process needs.')
     .action((id: string) =>
-      withKeys(async (pool, place) => {
+      withKeys(async (pool, place, columns) => {
         await alone(pool, () => forgetKey({ queryable: pool, columns, place, report: say }, id));
       }),
     );

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
+import { PlainError } from '../../values/plain-error.ts';
 import { LOCKS } from '../locks.ts';
 import { isDatabaseUnavailable } from '../pool.ts';
 import { type GivenAddresses, withLogin } from './address.ts';
@@ -37,7 +38,7 @@ export interface DatabaseRoles {
 }
 
 /** An address that the operator gave cannot be used. The message says why. */
-export class RoleError extends Error {
+export class RoleError extends PlainError {
   override readonly name = 'RoleError';
 }
 

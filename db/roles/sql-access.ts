@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
+import { PlainError } from '../../values/plain-error.ts';
 import type { Queryable } from '../pool.ts';
 import { isLockTimeout } from '../pool.ts';
 import { EVERYBODY, POLICY } from './plan.ts';
@@ -22,7 +23,7 @@ export interface SqlRoles {
 }
 
 /** SQL access cannot be given. The message says why and what to do. */
-export class SqlAccessError extends Error {
+export class SqlAccessError extends PlainError {
   override readonly name = 'SqlAccessError';
 }
 

@@ -282,7 +282,7 @@ export const PLACES: Record<string, Place> = {
   'refusals.ts': {
     paths: ['refusals.ts'],
     holds: 'why a command refuses what it is asked to do',
-    imports: [],
+    imports: ['values'],
     onlyPackages: [],
   },
   db: {
@@ -295,7 +295,7 @@ export const PLACES: Record<string, Place> = {
   secrets: {
     paths: ['secrets/'],
     holds: 'envelope encryption of what is stored',
-    imports: [],
+    imports: ['values'],
     onlyPackages: ['node:crypto', 'node:fs', 'node:path'],
   },
   egress: {
@@ -313,7 +313,7 @@ export const PLACES: Record<string, Place> = {
   backup: {
     paths: ['backup/'],
     holds: 'the whole database to files and back',
-    imports: ['db'],
+    imports: ['db', 'values'],
     neverPackages: FRAMEWORKS,
   },
   stack: {

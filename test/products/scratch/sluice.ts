@@ -4,4 +4,8 @@ import { PRODUCTS } from '../../../products.ts';
 import { scratchCommands } from './commands.ts';
 import { SCRATCH } from './manifest.ts';
 
-await runProgram(buildProgram([...COMMANDS, scratchCommands], [...PRODUCTS, SCRATCH]));
+const commands = { names: ['note'], load: async () => scratchCommands };
+
+await runProgram(
+  await buildProgram(process.argv[2], [...COMMANDS, commands], async () => [...PRODUCTS, SCRATCH]),
+);

@@ -1,21 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import type { Product } from '../tenancy/product.ts';
 import { PlainError } from '../values/plain-error.ts';
+import type { CommandFile, LoadProducts } from './command-file.ts';
 import { remark, UsageError } from './context.ts';
-
-/** The products of the installation. Only some commands need them, and loading them takes as long as many a command. */
-export type LoadProducts = () => Promise<readonly Product[]>;
-
-/** Adds commands to the program. */
-export type Commands = (program: Command, products: LoadProducts) => void;
-
-/** A file of commands. It is loaded only when one of them is called, or when the help lists all. */
-export interface CommandFile {
-  /** The words that call them. */
-  names: readonly string[];
-  load: () => Promise<Commands>;
-}
 
 /** All commands, in the order of the help. */
 export const COMMANDS: readonly CommandFile[] = [

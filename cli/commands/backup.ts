@@ -3,8 +3,8 @@ import { backUp } from '../../backup/backup.ts';
 import { restore } from '../../backup/restore.ts';
 import { ensureRoles } from '../../db/roles/roles.ts';
 import { sealedColumns } from '../../tenancy/product.ts';
+import type { LoadProducts } from '../command-file.ts';
 import { encryptionKeyIds, keyPlace, remark, say, withUrl } from '../context.ts';
-import type { LoadProducts } from '../program.ts';
 
 export function backupCommands(program: Command, products: LoadProducts): void {
   program

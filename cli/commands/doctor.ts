@@ -12,8 +12,8 @@ import { openKeys } from '../../secrets/key-source.ts';
 import { runningDatabaseUrl } from '../../stack/borrow-postgres.ts';
 import { findKeyState, keyProblems } from '../../tenancy/encryption-keys.ts';
 import { type Finding, type Product, sealedColumns } from '../../tenancy/product.ts';
+import type { LoadProducts } from '../command-file.ts';
 import { say, settings } from '../context.ts';
-import type { LoadProducts } from '../program.ts';
 
 const finding = (check: string, ok: boolean, sentence: string): Finding => ({ check, ok, sentence });
 const GIBIBYTE = 1024 ** 3;

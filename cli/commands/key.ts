@@ -16,8 +16,8 @@ import {
 import type { Product } from '../../tenancy/product.ts';
 import { allScopes, scopeObjects } from '../../tenancy/scopes.ts';
 import { isUuid } from '../../values/uuid.ts';
+import type { LoadProducts } from '../command-file.ts';
 import { CommandError, remark, say, withPool } from '../context.ts';
-import type { LoadProducts } from '../program.ts';
 import { requireUser } from './user.ts';
 
 const list = (text: string | undefined) =>

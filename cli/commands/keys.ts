@@ -13,8 +13,8 @@ import {
   rotateKeys,
 } from '../../tenancy/encryption-keys.ts';
 import { sealedColumns } from '../../tenancy/product.ts';
+import type { LoadProducts } from '../command-file.ts';
 import { CommandError, keyPlace, say, withPool } from '../context.ts';
-import type { LoadProducts } from '../program.ts';
 
 /** Processes read the file again within a few seconds. */
 const PATIENCE = 30_000;

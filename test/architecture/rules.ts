@@ -289,7 +289,7 @@ export const PLACES: Record<string, Place> = {
     paths: ['db/'],
     holds:
       'our Postgres: pool, migrations, locks, listen, COPY; events, tenancy and persons. It names no product',
-    imports: [],
+    imports: ['values'],
     neverPackages: [...FRAMEWORKS, '@aws-sdk/*'],
   },
   secrets: {

@@ -293,6 +293,25 @@ export async function listPauses(
   return rows;
 }
 
+/** Lists the pauses of each of these exports, as `listPauses` does, by export id. Exports without pauses are left out. */
+export async function listPausesOfEach(
+  queryable: Queryable,
+  exports: readonly (ExportKey & { after: string })[],
+): Promise<Map<string, PauseRow[]>> {
+  const { rows } = await queryable.query(
+    `select wanted.id, paused_at, resumed_at
+     from unnest($1::int[], $2::uuid[], $3::timestamptz[]) as wanted (project_id, id, after)
+     join batch_export_pauses p on p.project_id = wanted.project_id and p.batch_export_id = wanted.id
+     where resumed_at is null or resumed_at > wanted.after order by paused_at`,
+    [
+      exports.map((one) => one.projectId),
+      exports.map((one) => one.exportId),
+      exports.map((one) => one.after),
+    ],
+  );
+  return Map.groupBy(rows, (one) => one.id as string);
+}
+
 /**
  * Deletes an export. False: there is no such export. The row stays, because its runs need it. From now on other exports
  * may write the same keys.

@@ -63,6 +63,27 @@ export async function recordCheck(
   return rows[0].changed;
 }
 
+/** Writes down that intervals of an export are missing, and what is wrong with them. */
+export async function recordMissing(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  intervals: readonly (IntervalText & { problem: string | null })[],
+): Promise<void> {
+  await queryable.query(
+    `insert into batch_export_checks (project_id, batch_export_id, data_interval_start, data_interval_end, problem, state)
+     select $1, $2, start, until, problem, 'missing'
+     from unnest($3::timestamptz[], $4::timestamptz[], $5::text[]) as missing (start, until, problem)
+     on conflict (project_id, batch_export_id, data_interval_end, data_interval_start) do update set
+       state = excluded.state, run_id = null, source_rows = null, content_hash = null, problem = excluded.problem,
+       checked_at = clock_timestamp(), damaged = false`,
+    [
+      ...[projectId, exportId],
+      ...[intervals.map((one) => one.start), intervals.map((one) => one.end)],
+      intervals.map(({ problem }) => (problem === null ? null : storableText(problem, MAX_PROBLEM))),
+    ],
+  );
+}
+
 /** Lists the checks of the intervals that ended in (after, until], in their order. */
 export async function listChecks(
   queryable: Queryable,
@@ -78,6 +99,25 @@ export async function listChecks(
     [projectId, exportId, after, until],
   );
   return rows;
+}
+
+/** Answers which of these exports have damaged intervals, or missing or different ones that ended after an instant. */
+export async function findOpenChecks(
+  queryable: Queryable,
+  exports: readonly (ExportKey & { after: string })[],
+): Promise<Set<string>> {
+  const { rows } = await queryable.query(
+    `select distinct c.batch_export_id as id
+     from unnest($1::int[], $2::uuid[], $3::timestamptz[]) as wanted (project_id, id, after)
+     join batch_export_checks c on c.project_id = wanted.project_id and c.batch_export_id = wanted.id
+     where (damaged or state in ('missing', 'differs')) and (damaged or data_interval_end > wanted.after)`,
+    [
+      exports.map((one) => one.projectId),
+      exports.map((one) => one.exportId),
+      exports.map((one) => one.after),
+    ],
+  );
+  return new Set(rows.map((one) => one.id));
 }
 
 /**

@@ -15,20 +15,22 @@ export interface Health {
   lag_seconds: number;
 }
 
+/** Writes down how complete some exports are. */
 export async function saveHealth(
   queryable: Queryable,
-  { projectId, exportId }: ExportKey,
-  health: Health,
+  known: readonly (ExportKey & { health: Health })[],
 ): Promise<void> {
+  if (known.length === 0) return;
+  const columns = ['missing', 'late', 'differs', 'lag_intervals', 'lag_seconds'] as const;
   await queryable.query(
-    `insert into batch_export_health (project_id, batch_export_id, missing, late, differs, lag_intervals, lag_seconds)
-     values ($1, $2, $3, $4, $5, $6, $7)
+    `insert into batch_export_health (project_id, batch_export_id, ${columns.join(', ')})
+     select * from unnest($1::int[], $2::uuid[], $3::int[], $4::int[], $5::int[], $6::int[], $7::bigint[])
      on conflict (project_id, batch_export_id) do update set missing = excluded.missing, late = excluded.late,
        differs = excluded.differs, lag_intervals = excluded.lag_intervals, lag_seconds = excluded.lag_seconds,
        checked_at = clock_timestamp()`,
     [
-      ...[projectId, exportId, health.missing, health.late, health.differs],
-      ...[health.lag_intervals, health.lag_seconds],
+      ...[known.map((one) => one.projectId), known.map((one) => one.exportId)],
+      ...columns.map((column) => known.map(({ health }) => health[column])),
     ],
   );
 }

@@ -224,6 +224,51 @@ export async function listIntervalOutcomes(
   return rows;
 }
 
+/** Which intervals of an export had runs, and how these ended. Each interval is written as `start-end`, in milliseconds. */
+export interface IntervalMarks {
+  completed: ReadonlySet<string>;
+  active: ReadonlySet<string>;
+  /** A run of it ended in another way. */
+  ended: ReadonlySet<string>;
+}
+
+const milliseconds = (column: string) => `(date_part('epoch', ${column}) * 1000)::int8`;
+const marks = (condition: string) =>
+  `string_agg(${milliseconds('data_interval_start')} || '-' || ${milliseconds('data_interval_end')}, ' ')
+     filter (where ${condition})`;
+const marked = (text: string | null): ReadonlySet<string> => new Set(text === null ? [] : text.split(' '));
+
+/**
+ * Finds which intervals of each of these exports had runs, by export id: those that ended in (after, until]. Much less
+ * than `listIntervalOutcomes` has, and much cheaper. Runs without a beginning are left out.
+ */
+export async function markIntervals(
+  queryable: Queryable,
+  exports: readonly (ExportKey & { after: string })[],
+  until: string,
+): Promise<Map<string, IntervalMarks>> {
+  const { rows } = await queryable.query(
+    `select wanted.id, completed, active, ended
+     from unnest($1::int[], $2::uuid[], $3::timestamptz[]) as wanted (project_id, id, after)
+     cross join lateral (
+       select ${marks("status = 'Completed'")} as completed, ${marks("status in ('Starting', 'Running')")} as active,
+         ${marks("status not in ('Completed', 'Starting', 'Running')")} as ended
+       from batch_export_runs r
+       where r.project_id = wanted.project_id and r.batch_export_id = wanted.id
+         and data_interval_end > wanted.after and data_interval_end <= $4 and data_interval_start is not null) as found`,
+    [
+      ...[exports.map((one) => one.projectId), exports.map((one) => one.exportId)],
+      ...[exports.map((one) => one.after), until],
+    ],
+  );
+  return new Map(
+    rows.map(({ id, completed, active, ended }) => [
+      id,
+      { completed: marked(completed), active: marked(active), ended: marked(ended) },
+    ]),
+  );
+}
+
 /** Lists completed runs without a beginning that end after an instant. */
 export async function listWholeRuns(
   queryable: Queryable,

@@ -1,14 +1,29 @@
-import { transaction } from '../../db/pool.ts';
+import { type Pool, transaction } from '../../db/pool.ts';
 import type { IntervalText } from '../../intervals/index.ts';
 import { instantText } from '../../values/dates.ts';
 import { healthOf, knownOf, recentWindow } from '../reads/health.ts';
-import { type BatchExportRow, type ExportKey, keyOf, pageBatchExports } from '../rows/batch-exports.ts';
-import { type CheckRow, clearMissing, listDamaged, noteRepair, recordCheck } from '../rows/checks.ts';
-import { findHealth, saveHealth } from '../rows/health.ts';
+import {
+  type BatchExportRow,
+  type ExportKey,
+  keyOf,
+  listPausesOfEach,
+  pageBatchExports,
+} from '../rows/batch-exports.ts';
+import {
+  type CheckRow,
+  clearMissing,
+  findOpenChecks,
+  listDamaged,
+  noteRepair,
+  recordMissing,
+} from '../rows/checks.ts';
+import { findHealth, type Health, saveHealth } from '../rows/health.ts';
 import { insertLogs } from '../rows/logs.ts';
+import { markIntervals } from '../rows/run-lists.ts';
 import { upkeepTimesOf } from '../rules/due.ts';
 import { type IntervalEntry, intervalKey, intervalStates } from '../rules/interval-states.ts';
 import { isDamageToBeRepaired, isToBeRepaired } from '../rules/repair.ts';
+import { settledAt } from '../rules/settled.ts';
 import type { NoticeInput } from '../temporal.ts';
 import type { RunDependencies } from './dependencies.ts';
 import type { Work } from './work.ts';
@@ -17,8 +32,15 @@ import type { Work } from './work.ts';
 const REPAIRS_PER_EXPORT = 10;
 /** How many intervals of all exports of a page are started again, so that workers do not get all of them at once. */
 const REPAIRS_PER_PAGE = 100;
+/** Of an export that needs no closer look. */
+const WELL: Health = { missing: 0, late: 0, differs: 0, lag_intervals: 0, lag_seconds: 0 };
 /** An export that is more than this number of intervals behind causes a notice. */
 const LAGS = 2;
+
+export type ReconcileDependencies = Pick<
+  RunDependencies,
+  'pool' | 'temporal' | 'logger' | 'repair' | 'noticeWebhook'
+>;
 
 export interface ReconcilePageInput {
   after: string | null;
@@ -41,22 +63,32 @@ export interface ReconciledPage {
 
 /** Checks the recent intervals of each export of a page: finds those that are missing, and starts them again. */
 export async function reconcilePage(
-  deps: RunDependencies,
+  deps: ReconcileDependencies,
   { after, limit }: ReconcilePageInput,
   { beat }: Pick<Work, 'beat'>,
 ): Promise<ReconciledPage> {
   const rows = await pageBatchExports(deps.pool, after, limit, { scheduled: true });
+  const doubtful = await findDoubtful(deps.pool, rows, Date.now());
   const page: ReconciledPage = {
     next: rows.length === limit ? (rows.at(-1) as BatchExportRow).id : null,
     exports: rows.length,
     ...{ missing: 0, late: 0, differs: 0, repaired: 0, failed: 0 },
     notices: [],
   };
-  for (const row of rows) {
+  await saveHealth(
+    deps.pool,
+    rows.filter((row) => !doubtful.has(row)).map((row) => ({ ...keyOf(row), health: WELL })),
+  );
+  for (const row of doubtful) {
     beat(row.id);
     try {
-      const one = await reconcile(deps, row, Math.min(REPAIRS_PER_EXPORT, REPAIRS_PER_PAGE - page.repaired));
-      for (const count of ['missing', 'late', 'differs', 'repaired'] as const) page[count] += one[count];
+      const { health, repaired } = await reconcile(
+        deps,
+        row,
+        Math.min(REPAIRS_PER_EXPORT, REPAIRS_PER_PAGE - page.repaired),
+      );
+      for (const count of ['missing', 'late', 'differs'] as const) page[count] += health[count];
+      page.repaired += repaired;
     } catch (error) {
       // One export that fails does not hold up the others. If all fail, something else is wrong.
       page.failed += 1;
@@ -67,10 +99,40 @@ export async function reconcilePage(
   return page;
 }
 
-type Reconciled = Omit<ReconciledPage, 'next' | 'exports' | 'failed' | 'notices'>;
+/** Finds the exports that need a closer look, with a few statements for all. As a rule there are few. */
+async function findDoubtful(
+  pool: Pool,
+  rows: readonly BatchExportRow[],
+  now: number,
+): Promise<ReadonlySet<BatchExportRow>> {
+  const wanted = rows.map((row) => ({
+    ...keyOf(row),
+    after: new Date(recentWindow(row, now).start).toISOString(),
+  }));
+  const open = await findOpenChecks(pool, wanted);
+  const pauses = await listPausesOfEach(pool, wanted);
+  const marks = await markIntervals(pool, wanted, new Date(now).toISOString());
+  const isSettled = settledAt(now);
+  const isDoubtful = (row: BatchExportRow) => {
+    const found = marks.get(row.id);
+    if (open.has(row.id) || !found) return true;
+    try {
+      return !isSettled(row, { marks: found, pauses: pauses.get(row.id) ?? [] });
+    } catch {
+      // Its intervals cannot be computed. The closer look says why.
+      return true;
+    }
+  };
+  return new Set(rows.filter(isDoubtful));
+}
 type Checks = ReadonlyMap<string, CheckRow>;
 
-async function reconcile(deps: RunDependencies, row: BatchExportRow, most: number): Promise<Reconciled> {
+/** Looks closely at one export. Returns how complete it is, and how many intervals were started again. */
+async function reconcile(
+  deps: ReconcileDependencies,
+  row: BatchExportRow,
+  most: number,
+): Promise<{ health: Health; repaired: number }> {
   const { pool } = deps;
   const key = keyOf(row);
   const now = Date.now();
@@ -91,23 +153,34 @@ async function reconcile(deps: RunDependencies, row: BatchExportRow, most: numbe
       started_again: chosen.length,
     });
   }
-  await transaction(pool, async (client) => {
-    const none = { runId: null, sourceRows: null, contentHash: null };
-    for (const { start, end, problem } of entries.filter((one) => one.state === 'missing'))
-      await recordCheck(client, key, { start, end, state: 'missing', problem, ...none });
-    await insertLogs(
-      client,
-      key,
-      null,
-      warnings(found, ({ problem }) => `is missing: ${problem}`),
-    );
-    const settled = entries.filter((one) => one.state === 'done' || one.state === 'excluded');
-    await clearMissing(
-      client,
-      key,
-      settled.map((one) => one.end),
-    );
-  });
+  const missing = entries.filter((one) => one.state === 'missing');
+  const settled = new Set(
+    entries
+      .filter((one) => one.state === 'done' || one.state === 'excluded')
+      .map((one) => intervalKey(one.start, one.end)),
+  );
+  const cleared = known.checks.filter(
+    (one) =>
+      one.state === 'missing' &&
+      one.run_id === null &&
+      settled.has(intervalKey(one.data_interval_start, one.data_interval_end)),
+  );
+  if (missing.length > 0 || cleared.length > 0) {
+    await transaction(pool, async (client) => {
+      await recordMissing(client, key, missing);
+      await insertLogs(
+        client,
+        key,
+        null,
+        warnings(found, ({ problem }) => `is missing: ${problem}`),
+      );
+      await clearMissing(
+        client,
+        key,
+        cleared.map((one) => one.data_interval_end),
+      );
+    });
+  }
   const repaired =
     (await repair(deps, row, chosen, checks)) + (await repairDamaged(deps, row, most - chosen.length, now));
   const health = healthOf(entries);
@@ -119,14 +192,13 @@ async function reconcile(deps: RunDependencies, row: BatchExportRow, most: numbe
       lookback_seconds: upkeepTimesOf(row).lookback / 1000,
     });
   }
-  await saveHealth(pool, key, health);
-  const { missing, late, differs } = health;
-  return { missing, late, differs, repaired };
+  await saveHealth(pool, [{ ...key, health }]);
+  return { health, repaired };
 }
 
 /** Finds the intervals that are missing and were not before. An interval whose run is still waiting becomes `late`. */
 async function newlyMissing(
-  deps: RunDependencies,
+  deps: ReconcileDependencies,
   row: BatchExportRow,
   entries: readonly IntervalEntry[],
   checks: Checks,
@@ -143,7 +215,7 @@ async function newlyMissing(
 
 /** Answers whether the run that the schedule started is in progress. It may not have reached a worker yet. */
 async function isUnderWay(
-  { temporal }: RunDependencies,
+  { temporal }: ReconcileDependencies,
   row: BatchExportRow,
   { end }: IntervalEntry,
 ): Promise<boolean> {
@@ -154,7 +226,7 @@ const repairsOf = (checks: Checks, { start, end }: IntervalEntry) =>
   checks.get(intervalKey(start, end)) ?? { repairs: 0, repaired_at: null };
 
 async function toBeRepaired(
-  deps: RunDependencies,
+  deps: ReconcileDependencies,
   row: BatchExportRow,
   entries: readonly IntervalEntry[],
   checks: Checks,
@@ -173,7 +245,7 @@ async function toBeRepaired(
 }
 
 async function repair(
-  { pool, temporal }: RunDependencies,
+  { pool, temporal }: ReconcileDependencies,
   row: BatchExportRow,
   chosen: readonly IntervalEntry[],
   checks: Checks,
@@ -197,7 +269,7 @@ async function repair(
 
 /** Exports intervals again whose files another run damaged. */
 async function repairDamaged(
-  deps: RunDependencies,
+  deps: ReconcileDependencies,
   row: BatchExportRow,
   most: number,
   now: number,
@@ -231,7 +303,7 @@ const warnings = <T extends IntervalText>(intervals: readonly T[], what: (interv
  * same notice again, and it arrives once.
  */
 async function tell(
-  { temporal, noticeWebhook }: RunDependencies,
+  { temporal, noticeWebhook }: ReconcileDependencies,
   row: BatchExportRow,
   event: NoticeInput['event'],
   about: string,
@@ -242,7 +314,7 @@ async function tell(
   await temporal.startNotice({ event, ...keyOf(row), at, details }, about);
 }
 
-async function wasLagging({ pool }: RunDependencies, key: ExportKey): Promise<boolean> {
+async function wasLagging({ pool }: ReconcileDependencies, key: ExportKey): Promise<boolean> {
   const before = (await findHealth(pool, [key])).get(key.exportId);
   return (before?.lag_intervals ?? 0) > LAGS;
 }

@@ -131,15 +131,17 @@ test('health is kept for each export, and added up over those that are there', a
   const { pool } = database;
   const well: Health = { missing: 0, late: 0, differs: 0, lag_intervals: 0, lag_seconds: 0 };
   const [one, other, gone] = [await newExport(pool), await newExport(pool), await newExport(pool)];
-  await saveHealth(pool, keyOf(one), { ...well, missing: 2, lag_seconds: 7200 });
+  await saveHealth(pool, [{ ...keyOf(one), health: { ...well, missing: 2, lag_seconds: 7200 } }]);
   expect((await findHealth(pool, [keyOf(one)])).get(one.id)).toEqual({
     ...well,
     missing: 2,
     lag_seconds: 7200,
   });
-  await saveHealth(pool, keyOf(one), { ...well, missing: 1, lag_seconds: 3600 });
-  await saveHealth(pool, keyOf(other), well);
-  await saveHealth(pool, keyOf(gone), { ...well, missing: 5 });
+  await saveHealth(pool, [{ ...keyOf(one), health: { ...well, missing: 1, lag_seconds: 3600 } }]);
+  await saveHealth(pool, [
+    { ...keyOf(other), health: well },
+    { ...keyOf(gone), health: { ...well, missing: 5 } },
+  ]);
   await deleteBatchExport(pool, keyOf(gone));
   expect(await sumHealth(pool)).toEqual({ missing: 1, late: 0, differs: 0, worst_lag_seconds: 3600 });
   expect(await listUnhealthy(pool, 10)).toMatchObject([{ batch_export_id: one.id, missing: 1 }]);

@@ -78,7 +78,6 @@ export async function startExportStack(variables: Record<string, string> = {}): 
     const postgres = await startPostgres({
       ...common,
       port: 0,
-      settings: { shared_buffers: '1GB', max_wal_size: '8GB' },
     });
     stops.push(() => postgres.stop());
     const temporal = await startTemporal({ ...common, port: 0, uiPort: 0 });

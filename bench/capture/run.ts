@@ -238,12 +238,11 @@ const median = (numbers: number[]) => [...numbers].sort((a, b) => a - b)[numbers
 build('bench/yardsticks/capture-go', 'capture-go');
 build('bench/capture/load', 'load');
 const cacheDir = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR }).SLUICE_CACHE_DIR;
-// Postgres is durable, as it ships. Only its cache is larger than the default.
+// Postgres has the settings that it ships with.
 const postgres = await startPostgres({
   dataDir: stateDir,
   cacheDir,
   port: 0,
-  settings: { shared_buffers: '1GB', max_wal_size: '8GB' },
 });
 const databaseUrl = postgres.url;
 const pool = createPool({ url: databaseUrl, size: 2, name: 'bench' });

@@ -39,7 +39,7 @@ const cacheDir = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR }).
 const children: ChildProcess[] = [];
 const postgres = await startPostgres({
   ...{ dataDir: stateDir, cacheDir, port: 0 },
-  settings: { shared_buffers: '4GB', max_wal_size: '8GB', fsync: 'off' },
+  settings: { fsync: 'off' },
 });
 try {
   const roles = await setUpDatabase({ url: postgres.url });

@@ -89,7 +89,6 @@ const postgres = await startPostgres({
   dataDir: stateDir,
   cacheDir,
   port: 0,
-  settings: { shared_buffers: '1GB', max_wal_size: '8GB' },
 });
 const stop = async () => {
   await Promise.all([postgres.stop(), s3.stop(), azurite.stop(), front.stop(), google.stop()]);

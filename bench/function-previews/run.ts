@@ -51,7 +51,7 @@ const CASES = [
 
 const stateDir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'));
 const cacheDir = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR }).SLUICE_CACHE_DIR;
-const settings = { shared_buffers: '1GB', max_wal_size: '8GB', fsync: 'off' };
+const settings = { fsync: 'off' };
 const postgres = await startPostgres({ dataDir: stateDir, cacheDir, port: 0, settings });
 const compiler = createFunctionCompiler();
 const runner = createRunner();

@@ -23,7 +23,7 @@ const EVERY_MS = 20;
 const root = path.resolve(import.meta.dirname, '../..');
 const stateDir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'));
 const cacheDir = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR }).SLUICE_CACHE_DIR;
-const settings = { shared_buffers: '256MB', fsync: 'off' };
+const settings = { fsync: 'off' };
 const postgres = await startPostgres({ dataDir: stateDir, cacheDir, port: 0, settings });
 
 const PROGRAMS = [

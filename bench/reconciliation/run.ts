@@ -25,7 +25,7 @@ const { values } = parseArgs({
     write: { type: 'boolean', default: false },
   },
 });
-const ROUNDS = 5;
+const ROUNDS = 3;
 const PROJECTS = 100;
 const HOURS = 7 * 24 + 2;
 

@@ -178,6 +178,15 @@ export async function findBatchExportById(
   return rows[0];
 }
 
+/** Finds exports by their ids alone, as `findBatchExportById` does. */
+export async function findBatchExportsById(
+  queryable: Queryable,
+  ids: readonly string[],
+): Promise<Map<string, BatchExportRow>> {
+  const { rows } = await queryable.query('select * from batch_exports where id = any($1::uuid[])', [ids]);
+  return new Map(rows.map((row: BatchExportRow) => [row.id, row]));
+}
+
 /** Lists the exports of one or several projects that are not deleted, newest first. */
 export async function listBatchExports(
   queryable: Queryable,

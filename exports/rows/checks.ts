@@ -32,54 +32,28 @@ export interface Check extends IntervalText {
 
 const MAX_PROBLEM = 10_000;
 
-/**
- * Writes down the result of a check. Returns whether the last check of this interval had another result, or there was
- * none.
- */
-export async function recordCheck(
+/** Writes down the results of checks. An interval keeps its last one. */
+export async function recordChecks(
   queryable: Queryable,
-  { projectId, exportId }: ExportKey,
-  check: Check,
-): Promise<boolean> {
-  const { rows } = await queryable.query(
-    `with before as (
-       select state from batch_export_checks where project_id = $1 and batch_export_id = $2
-         and data_interval_start is not distinct from $3::timestamptz and data_interval_end = $4)
-     insert into batch_export_checks as known (project_id, batch_export_id, data_interval_start, data_interval_end, state, run_id,
+  checks: readonly (ExportKey & Check)[],
+): Promise<void> {
+  if (checks.length === 0) return;
+  await queryable.query(
+    `insert into batch_export_checks as known (project_id, batch_export_id, data_interval_start, data_interval_end, state, run_id,
        source_rows, content_hash, problem, damaged)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+     select * from unnest($1::int[], $2::uuid[], $3::timestamptz[], $4::timestamptz[], $5::text[], $6::uuid[], $7::bigint[],
+       $8::text[], $9::text[], $10::boolean[])
      on conflict (project_id, batch_export_id, data_interval_end, data_interval_start) do update set
        state = excluded.state, run_id = excluded.run_id, source_rows = excluded.source_rows,
        content_hash = excluded.content_hash, problem = excluded.problem, checked_at = clock_timestamp(),
-       damaged = excluded.damaged or (known.damaged and excluded.state = 'differs' and known.run_id = excluded.run_id)
-     returning (select state from before) is distinct from state as changed`,
+       damaged = excluded.damaged or (known.damaged and excluded.state = 'differs' and known.run_id = excluded.run_id)`,
     [
-      ...[projectId, exportId, check.start, check.end, check.state, check.runId],
-      ...[check.sourceRows, check.contentHash],
-      check.problem === null ? null : storableText(check.problem, MAX_PROBLEM),
-      check.isDamaged ?? false,
-    ],
-  );
-  return rows[0].changed;
-}
-
-/** Writes down that intervals of an export are missing, and what is wrong with them. */
-export async function recordMissing(
-  queryable: Queryable,
-  { projectId, exportId }: ExportKey,
-  intervals: readonly (IntervalText & { problem: string | null })[],
-): Promise<void> {
-  await queryable.query(
-    `insert into batch_export_checks (project_id, batch_export_id, data_interval_start, data_interval_end, problem, state)
-     select $1, $2, start, until, problem, 'missing'
-     from unnest($3::timestamptz[], $4::timestamptz[], $5::text[]) as missing (start, until, problem)
-     on conflict (project_id, batch_export_id, data_interval_end, data_interval_start) do update set
-       state = excluded.state, run_id = null, source_rows = null, content_hash = null, problem = excluded.problem,
-       checked_at = clock_timestamp(), damaged = false`,
-    [
-      ...[projectId, exportId],
-      ...[intervals.map((one) => one.start), intervals.map((one) => one.end)],
-      intervals.map(({ problem }) => (problem === null ? null : storableText(problem, MAX_PROBLEM))),
+      ...[checks.map((one) => one.projectId), checks.map((one) => one.exportId)],
+      ...[checks.map((one) => one.start), checks.map((one) => one.end)],
+      ...[checks.map((one) => one.state), checks.map((one) => one.runId)],
+      ...[checks.map((one) => one.sourceRows), checks.map((one) => one.contentHash)],
+      checks.map(({ problem }) => (problem === null ? null : storableText(problem, MAX_PROBLEM))),
+      checks.map((one) => one.isDamaged ?? false),
     ],
   );
 }

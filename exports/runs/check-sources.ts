@@ -3,8 +3,8 @@ import { isStatementTimeout } from '../../db/reading.ts';
 import type { IntervalText } from '../../intervals/index.ts';
 import { countRows, namesOfModels } from '../../models/index.ts';
 import { exportQuery } from '../reads/query.ts';
-import { type BatchExportRow, type ExportKey, findBatchExportById, keyOf } from '../rows/batch-exports.ts';
-import { listChecks, listUncheckedRuns, recordCheck } from '../rows/checks.ts';
+import { type BatchExportRow, type ExportKey, findBatchExportsById, keyOf } from '../rows/batch-exports.ts';
+import { type Check, listChecks, listUncheckedRuns, recordChecks } from '../rows/checks.ts';
 import { insertLogs } from '../rows/logs.ts';
 import type { RunRow } from '../rows/runs.ts';
 import { intervalKey } from '../rules/interval-states.ts';
@@ -19,6 +19,8 @@ import type { Work } from './work.ts';
  */
 const SINCE = 2 * 86_400_000;
 const RUNS_PER_PASS = 2_000;
+/** How many comparisons that found no difference are written down at once. */
+const WRITTEN_AT_ONCE = 100;
 const LONGEST_PASS = 90_000;
 const LONGEST_COUNT = 30_000;
 /** If a run has at most so many rows, their checksum is compared, otherwise only their number. */
@@ -41,15 +43,23 @@ export async function checkSources(
   const unchanging = namesOfModels((model) => !model.changes);
   const since = new Date(Date.now() - SINCE).toISOString();
   const result: CheckedSources = { checked: 0, differ: 0, notices: [] };
-  for (const run of await listUncheckedRuns(pool, unchanging, since, RUNS_PER_PASS)) {
+  const runs = await listUncheckedRuns(pool, unchanging, since, RUNS_PER_PASS);
+  const exports = await findBatchExportsById(pool, [...new Set(runs.map((run) => run.batch_export_id))]);
+  let alike: (ExportKey & Check)[] = [];
+  const writeAlike = async () => {
+    await recordChecks(pool, alike);
+    alike = [];
+  };
+  for (const run of runs) {
     if (performance.now() > until) break;
     beat(result.checked);
-    const row = await findBatchExportById(pool, run.batch_export_id);
+    const row = exports.get(run.batch_export_id);
     if (!row) continue;
     try {
-      const news = await check(deps, row, run);
+      const check = await compare(deps, row, run);
+      if (check.state !== 'differs') alike.push({ ...keyOf(row), ...check });
+      else if (await recordDifference(deps, row, run, check)) result.differ += 1;
       result.checked += 1;
-      if (news) result.differ += 1;
     } catch (error) {
       // The next pass tries this run again. This pass continues with the others.
       logger.warn(
@@ -57,31 +67,40 @@ export async function checkSources(
         'a run could not be compared with the database',
       );
     }
+    // If the pass is killed, it has compared these for nothing, and nothing is lost.
+    if (alike.length >= WRITTEN_AT_ONCE) await writeAlike();
   }
+  await writeAlike();
   return result;
 }
 
-/** Compares a run with the database. Returns whether they differ and did not differ before. */
-async function check(deps: RunDependencies, row: BatchExportRow, run: RunRow): Promise<boolean> {
-  const { pool } = deps;
+/** Compares a run with the database. */
+async function compare(deps: RunDependencies, row: BatchExportRow, run: RunRow): Promise<Check> {
   const source = await readSource(deps, row, run);
   const problems = sourceProblems({ run, source });
-  const key = keyOf(row);
-  const state = problems.length > 0 ? 'differs' : source.state === 'expired' ? 'expired' : 'same';
-  const interval = { start: run.data_interval_start, end: run.data_interval_end };
-  const news = state === 'differs' && !(await differedBefore(deps, key, interval));
-  if (news) await tell(deps, row, run, source.rows);
-  const written = {
-    ...interval,
-    state,
+  return {
+    ...{ start: run.data_interval_start, end: run.data_interval_end },
+    state: problems.length > 0 ? 'differs' : source.state === 'expired' ? 'expired' : 'same',
     runId: run.id,
     sourceRows: source.rows,
     contentHash: source.hash,
     problem: problems[0] ?? source.problem ?? null,
-  } as const;
-  const message = `The interval ${interval.start} - ${interval.end} differs: ${problems[0]}`;
-  await transaction(pool, async (client) => {
-    await recordCheck(client, key, written);
+  };
+}
+
+/** Writes down that a run and the database differ. Returns whether they did not differ before, and tells of it then. */
+async function recordDifference(
+  deps: RunDependencies,
+  row: BatchExportRow,
+  run: RunRow,
+  check: Check,
+): Promise<boolean> {
+  const key = keyOf(row);
+  const news = !(await differedBefore(deps, key, check));
+  if (news) await tell(deps, row, run, check.sourceRows);
+  const message = `The interval ${check.start} - ${check.end} differs: ${check.problem}`;
+  await transaction(deps.pool, async (client) => {
+    await recordChecks(client, [{ ...key, ...check }]);
     if (news) await insertLogs(client, key, run.id, [{ level: 'WARNING', message }]);
   });
   return news;

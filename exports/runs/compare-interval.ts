@@ -6,7 +6,7 @@ import { ModelError, type ModelQuery, rulesOf } from '../../models/index.ts';
 import { refuse } from '../../refusals.ts';
 import { exportQuery } from '../reads/query.ts';
 import { type BatchExportRow, findBatchExportById, keyOf } from '../rows/batch-exports.ts';
-import { recordCheck } from '../rows/checks.ts';
+import { recordChecks } from '../rows/checks.ts';
 import { findCompletedRun } from '../rows/run-lists.ts';
 import { isOnce } from '../rules/once.ts';
 import { type Evidence, judgeInterval, type VerifyReport } from '../rules/verify-report.ts';
@@ -72,14 +72,17 @@ async function compare(
   const { state, rows, hash } = source;
   work.signal.throwIfAborted();
   if (judged.verdict !== 'unknown') {
-    await recordCheck(pool, key, {
-      ...interval,
-      state: judged.verdict,
-      runId: run?.id ?? null,
-      sourceRows: rows,
-      contentHash: hash,
-      problem: judged.problems.length > 0 ? judged.problems.slice(0, 20).join(' ') : null,
-    });
+    await recordChecks(pool, [
+      {
+        ...key,
+        ...interval,
+        state: judged.verdict,
+        runId: run?.id ?? null,
+        sourceRows: rows,
+        contentHash: hash,
+        problem: judged.problems.length > 0 ? judged.problems.slice(0, 20).join(' ') : null,
+      },
+    ]);
   }
   return {
     interval,

@@ -15,7 +15,7 @@ import {
   findOpenChecks,
   listDamaged,
   noteRepair,
-  recordMissing,
+  recordChecks,
 } from '../rows/checks.ts';
 import { findHealth, type Health, saveHealth } from '../rows/health.ts';
 import { insertLogs } from '../rows/logs.ts';
@@ -167,7 +167,18 @@ async function reconcile(
   );
   if (missing.length > 0 || cleared.length > 0) {
     await transaction(pool, async (client) => {
-      await recordMissing(client, key, missing);
+      const none = { runId: null, sourceRows: null, contentHash: null };
+      await recordChecks(
+        client,
+        missing.map(({ start, end, problem }) => ({
+          ...key,
+          start,
+          end,
+          state: 'missing',
+          problem,
+          ...none,
+        })),
+      );
       await insertLogs(
         client,
         key,

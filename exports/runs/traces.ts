@@ -9,7 +9,7 @@ import type { Cleared } from '../../destinations/file-run.ts';
 import { isUuid } from '../../values/uuid.ts';
 import { keepSettings } from '../reads/settings.ts';
 import { type BatchExportRow, findBatchExportById, keyOf } from '../rows/batch-exports.ts';
-import { recordCheck } from '../rows/checks.ts';
+import { recordChecks } from '../rows/checks.ts';
 import { insertLogs, type LogEntry } from '../rows/logs.ts';
 import type { RunRow } from '../rows/runs.ts';
 import {
@@ -176,10 +176,13 @@ async function say(
   await transaction(pool, async (client) => {
     await insertLogs(client, keyOf(row), trace.run_id, said);
     if (!hasDamaged) return;
-    await recordCheck(client, keyOf(row), {
-      ...{ start: trace.data_interval_start, end: trace.data_interval_end, state: 'differs', problem },
-      ...{ runId: trace.completed_run_id, sourceRows: null, contentHash: null, isDamaged: true },
-    });
+    await recordChecks(client, [
+      {
+        ...keyOf(row),
+        ...{ start: trace.data_interval_start, end: trace.data_interval_end, state: 'differs', problem },
+        ...{ runId: trace.completed_run_id, sourceRows: null, contentHash: null, isDamaged: true },
+      },
+    ]);
   });
 }
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { uuidv7 } from '../../db/uuid.ts';
 import { exportHealth, intervalMap } from '../../exports/reads/health.ts';
 import { type BatchExportRow, type NewBatchExport, setPaused } from '../../exports/rows/batch-exports.ts';
-import { listChecks, recordCheck } from '../../exports/rows/checks.ts';
+import { listChecks, recordChecks } from '../../exports/rows/checks.ts';
 import { markRunEnded, startRun } from '../../exports/rows/runs.ts';
 import { scheduledWorkflowId } from '../../exports/rules/workflow-ids.ts';
 import { registerHealthMetrics } from '../../exports/runs/metrics.ts';
@@ -242,8 +242,10 @@ describe('with repair', () => {
     const row = await lake(world, 'turns', 67, 4);
     const nothing = { runId: null, sourceRows: null, contentHash: null, problem: null };
     const { start, end } = ago(4);
-    await recordCheck(world.pool, keyOf(row), { start, end, state: 'missing', ...nothing });
-    await recordCheck(world.pool, keyOf(row), { start: null, end, state: 'same', ...nothing });
+    await recordChecks(world.pool, [
+      { ...keyOf(row), start, end, state: 'missing', ...nothing },
+      { ...keyOf(row), start: null, end, state: 'same', ...nothing },
+    ]);
     await world.pool.query(
       `update batch_export_checks set repairs = 1, repaired_at = now() - interval '11 minutes'
        where batch_export_id = $1 and data_interval_start is not null`,

@@ -1,17 +1,20 @@
 import { describe, expect, test } from '@jest/globals';
 import {
+  type BatchExportRow,
   deleteBatchExport,
   findBatchExportById,
   listPauses,
+  listPausesOfEach,
   setPaused,
   updateBatchExport,
 } from '../../../exports/rows/batch-exports.ts';
 import {
   type Check,
   clearMissing,
+  findOpenChecks,
   listChecks,
   noteRepair,
-  recordCheck,
+  recordChecks,
 } from '../../../exports/rows/checks.ts';
 import {
   findHealth,
@@ -22,6 +25,7 @@ import {
 } from '../../../exports/rows/health.ts';
 import { deleteOldLogs, insertLogs } from '../../../exports/rows/logs.ts';
 import { RUN_EXPIRIES } from '../../../exports/rows/retention.ts';
+import { markIntervals } from '../../../exports/rows/run-lists.ts';
 import { beginAttempt, completeRun, startRun } from '../../../exports/rows/runs.ts';
 import { databaseForFile } from '../../support/database.ts';
 import { hours, keyOf, newExport, runOf } from './support.ts';
@@ -88,17 +92,19 @@ describe('checks of intervals', () => {
     ...given,
   });
 
-  test('there is one of each interval: the last; whether it is news is answered', async () => {
+  test('there is one of each interval: the last', async () => {
     const { pool } = database;
     const key = keyOf(await newExport(pool));
-    const record = (n: number, given?: Partial<Check>) => recordCheck(pool, key, check(n, given));
-    expect([await record(0), await record(0), await record(0, { state: 'differs' })]).toEqual([
-      true,
-      false,
-      true,
+    await recordChecks(pool, []);
+    await recordChecks(pool, [
+      { ...key, ...check(0) },
+      { ...key, ...check(0, { start: null }) },
+      { ...key, ...check(1, { state: 'same', sourceRows: 3, contentHash: 'abc' }) },
     ]);
-    expect([await record(0, { start: null }), await record(0, { start: null })]).toEqual([true, false]);
-    expect(await record(1, { state: 'same', sourceRows: 3, contentHash: 'abc' })).toBe(true);
+    await recordChecks(pool, [
+      { ...key, ...check(0, { state: 'differs' }) },
+      { ...key, ...check(0, { start: null }) },
+    ]);
     const all = await listChecks(pool, key, { after: hours(0), until: hours(2) });
     expect(all).toMatchObject([
       { data_interval_end: expect.anything(), state: 'differs', repairs: 0 },
@@ -111,19 +117,93 @@ describe('checks of intervals', () => {
   test('a repair is noted by one of several', async () => {
     const { pool } = database;
     const key = keyOf(await newExport(pool));
-    await recordCheck(pool, key, check(0));
+    await recordChecks(pool, [{ ...key, ...check(0) }]);
     const interval = { start: hours(0), end: hours(1) };
     const both = await Promise.all([1, 2].map(() => noteRepair(pool, key, interval, 0)));
     expect(both.sort()).toEqual([false, true]);
-    await recordCheck(pool, key, check(0));
+    await recordChecks(pool, [{ ...key, ...check(0) }]);
     expect(await listChecks(pool, key, { after: hours(0), until: hours(1) })).toMatchObject([
       { repairs: 1, repaired_at: expect.any(String) },
     ]);
-    await recordCheck(pool, key, check(1, { state: 'differs' }));
+    await recordChecks(pool, [{ ...key, ...check(1, { state: 'differs' }) }]);
     await clearMissing(pool, key, [hours(1), hours(2)]);
     expect(await listChecks(pool, key, { after: hours(0), until: hours(9) })).toMatchObject([
       { state: 'differs' },
     ]);
+  });
+});
+
+describe('what exports need a closer look for', () => {
+  const check = (n: number, state: Check['state'], isDamaged = false): Check => ({
+    ...{ start: hours(n), end: hours(n + 1), state, isDamaged },
+    ...{ runId: null, sourceRows: null, contentHash: null, problem: null },
+  });
+  const each = (rows: readonly BatchExportRow[], after: string) =>
+    rows.map((row) => ({ ...keyOf(row), after }));
+
+  test('open checks of the time that is asked for, and damage of any time', async () => {
+    const { pool } = database;
+    const rows = [];
+    for (const checks of [
+      [check(0, 'missing'), check(3, 'same')],
+      [check(3, 'differs'), check(2, 'expired')],
+      [check(3, 'missing')],
+      [check(0, 'differs', true)],
+    ]) {
+      const row = await newExport(pool);
+      await recordChecks(
+        pool,
+        checks.map((one) => ({ ...keyOf(row), ...one })),
+      );
+      rows.push(row);
+    }
+    const ids = rows.map((row) => row.id);
+    expect(await findOpenChecks(pool, each(rows, hours(1)))).toEqual(new Set(ids.slice(1)));
+    expect(await findOpenChecks(pool, each(rows.slice(0, 2), hours(0)))).toEqual(new Set(ids.slice(0, 2)));
+  });
+
+  test('pauses that have not ended before, by export', async () => {
+    const { pool } = database;
+    const [one, other, quiet] = [await newExport(pool), await newExport(pool), await newExport(pool)];
+    await setPaused(pool, keyOf(one), true);
+    await setPaused(pool, keyOf(one), false);
+    await setPaused(pool, keyOf(one), true);
+    await setPaused(pool, keyOf(other), true);
+    await setPaused(pool, keyOf(other), false);
+    const found = await listPausesOfEach(pool, each([one, other, quiet], hours(0)));
+    expect([...found.keys()].sort()).toEqual([one.id, other.id].sort());
+    for (const row of [one, other])
+      expect(found.get(row.id)).toMatchObject(await listPauses(pool, keyOf(row), hours(0)));
+    const later = new Date(Date.now() + 60_000).toISOString();
+    expect([...(await listPausesOfEach(pool, each([one, other, quiet], later))).keys()]).toEqual([one.id]);
+  });
+
+  test('intervals by how their runs ended, within the time', async () => {
+    const { pool } = database;
+    const row = await newExport(pool);
+    const other = await newExport(pool);
+    const mark = (n: number) => `${Date.parse(hours(n))}-${Date.parse(hours(n + 1))}`;
+    for (const [n, statuses] of [
+      [0, ['Completed']],
+      [1, ['Completed']],
+      [2, ['Failed', 'Completed']],
+      [3, ['Cancelled', 'Running']],
+      [4, ['Starting']],
+    ] as const) {
+      for (const status of statuses) {
+        const { run } = await startRun(pool, runOf(keyOf(row), n));
+        await pool.query('update batch_export_runs set status = $2 where id = $1', [run.id, status]);
+      }
+    }
+    const whole = await startRun(pool, runOf(keyOf(row), 2, { start: null }));
+    await pool.query(`update batch_export_runs set status = 'Completed' where id = $1`, [whole.run.id]);
+    const found = await markIntervals(pool, each([row, other], hours(1)), hours(4));
+    expect(found.get(row.id)).toEqual({
+      completed: new Set([mark(1), mark(2)]),
+      active: new Set([mark(3)]),
+      ended: new Set([mark(2), mark(3)]),
+    });
+    expect(found.get(other.id)).toEqual({ completed: new Set(), active: new Set(), ended: new Set() });
   });
 });
 

@@ -56,6 +56,7 @@ const GOLDEN: [address: string, use: string | undefined][] = [
   ['0:0:0:0:0:0:0:1', 'loopback'],
   ['::2', 'reserved'],
   ['::127.0.0.1', 'reserved'],
+  ['::8.8.8.8', 'reserved'],
   ['::ffff:127.0.0.1', 'loopback'],
   ['::ffff:7f00:1', 'loopback'],
   ['0:0:0:0:0:ffff:10.1.2.3', 'private'],
@@ -184,4 +185,122 @@ test('an address that every network uses for itself is local; one of another spe
   }
   expect(['240.0.0.0', '255.255.255.255', '169.254.169.254'].map(isLocal)).toEqual([true, true, true]);
   expect(['192.0.0.8', '198.18.0.0', '168.63.129.16', '2001::1', '4000::1'].some(isLocal)).toBe(false);
+});
+
+// Every entry of the registries of special-purpose addresses (IANA, IPv4 and IPv6), first and last address, and the
+// multicast networks beside them. Those that the registries call globally reachable by themselves are ordinary.
+const IANA: [network: string, first: string, last: string, use: string | undefined][] = [
+  ['0.0.0.0/8', '0.0.0.0', '0.255.255.255', 'unspecified'],
+  ['10.0.0.0/8', '10.0.0.0', '10.255.255.255', 'private'],
+  ['100.64.0.0/10', '100.64.0.0', '100.127.255.255', 'shared by a carrier (CGNAT)'],
+  ['127.0.0.0/8', '127.0.0.0', '127.255.255.255', 'loopback'],
+  ['169.254.0.0/16', '169.254.0.0', '169.254.255.255', 'link-local'],
+  ['172.16.0.0/12', '172.16.0.0', '172.31.255.255', 'private'],
+  ['192.0.0.0/24', '192.0.0.0', '192.0.0.255', 'reserved'],
+  ['192.0.0.0/29', '192.0.0.0', '192.0.0.7', 'reserved'],
+  ['192.0.0.8/32', '192.0.0.8', '192.0.0.8', 'reserved'],
+  ['192.0.0.9/32', '192.0.0.9', '192.0.0.9', 'reserved'],
+  ['192.0.0.10/32', '192.0.0.10', '192.0.0.10', 'reserved'],
+  ['192.0.0.170/31', '192.0.0.170', '192.0.0.171', 'reserved'],
+  ['192.0.2.0/24', '192.0.2.0', '192.0.2.255', 'documentation'],
+  ['192.31.196.0/24', '192.31.196.0', '192.31.196.255', undefined],
+  ['192.52.193.0/24', '192.52.193.0', '192.52.193.255', undefined],
+  ['192.88.99.0/24', '192.88.99.0', '192.88.99.255', '6to4'],
+  ['192.168.0.0/16', '192.168.0.0', '192.168.255.255', 'private'],
+  ['192.175.48.0/24', '192.175.48.0', '192.175.48.255', undefined],
+  ['198.18.0.0/15', '198.18.0.0', '198.19.255.255', 'reserved'],
+  ['198.51.100.0/24', '198.51.100.0', '198.51.100.255', 'documentation'],
+  ['203.0.113.0/24', '203.0.113.0', '203.0.113.255', 'documentation'],
+  ['224.0.0.0/4', '224.0.0.0', '239.255.255.255', 'multicast'],
+  ['240.0.0.0/4', '240.0.0.0', '255.255.255.254', 'reserved'],
+  ['255.255.255.255/32', '255.255.255.255', '255.255.255.255', 'reserved'],
+  ['::1/128', '::1', '::1', 'loopback'],
+  ['::/128', '::', '::', 'unspecified'],
+  ['::ffff:0:0/96 of 10/8', '::ffff:10.0.0.0', '::ffff:aff:ffff', 'private'],
+  ['64:ff9b::/96', '64:ff9b::', '64:ff9b::255.255.255.255', 'NAT64'],
+  ['64:ff9b:1::/48', '64:ff9b:1::', '64:ff9b:1:ffff:ffff:ffff:ffff:ffff', 'NAT64'],
+  ['100::/64', '100::', '100::ffff:ffff:ffff:ffff', 'reserved'],
+  ['100:0:0:1::/64', '100:0:0:1::', '100::1:ffff:ffff:ffff:ffff', 'reserved'],
+  ['2001::/23', '2001::', '2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff', 'reserved'],
+  ['2001::/32', '2001::', '2001:0:ffff:ffff:ffff:ffff:ffff:ffff', 'reserved'],
+  ['2001:1::1 to 3', '2001:1::1', '2001:1::3', 'reserved'],
+  ['2001:2::/48', '2001:2::', '2001:2:0:ffff:ffff:ffff:ffff:ffff', 'reserved'],
+  ['2001:3::/32', '2001:3::', '2001:3:ffff:ffff:ffff:ffff:ffff:ffff', 'reserved'],
+  ['2001:4:112::/48', '2001:4:112::', '2001:4:112:ffff:ffff:ffff:ffff:ffff', 'reserved'],
+  ['2001:10::/28', '2001:10::', '2001:1f:ffff:ffff:ffff:ffff:ffff:ffff', 'reserved'],
+  ['2001:20::/28', '2001:20::', '2001:2f:ffff:ffff:ffff:ffff:ffff:ffff', 'reserved'],
+  ['2001:30::/28', '2001:30::', '2001:3f:ffff:ffff:ffff:ffff:ffff:ffff', 'reserved'],
+  ['2001:db8::/32', '2001:db8::', '2001:db8:ffff:ffff:ffff:ffff:ffff:ffff', 'documentation'],
+  ['2002::/16', '2002::', '2002:ffff:ffff:ffff:ffff:ffff:ffff:ffff', '6to4'],
+  ['2620:4f:8000::/48', '2620:4f:8000::', '2620:4f:8000:ffff:ffff:ffff:ffff:ffff', undefined],
+  ['3fff::/20', '3fff::', '3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff', 'documentation'],
+  ['5f00::/16', '5f00::', '5f00:ffff:ffff:ffff:ffff:ffff:ffff:ffff', 'reserved'],
+  ['fc00::/7', 'fc00::', 'fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff', 'private'],
+  ['fe80::/10', 'fe80::', 'febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff', 'link-local'],
+  ['fec0::/10', 'fec0::', 'feff:ffff:ffff:ffff:ffff:ffff:ffff:ffff', 'private'],
+  ['ff00::/8', 'ff00::', 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff', 'multicast'],
+];
+
+test.each(IANA)('%s of the registries is judged as one', (_network, first, last, use) => {
+  expect([specialUse(first), specialUse(last)]).toEqual([use, use]);
+});
+
+test('what only some programs take for an address is none', () => {
+  const odd = [
+    ...[
+      '2130706433',
+      '0x7f000001',
+      '0x7f.1',
+      '017700000001',
+      '0177.0.0.1',
+      '127.0.1',
+      '127.0.0.01',
+      '127.0.0.1.',
+    ],
+    ...['127.0.0.1 ', ' 127.0.0.1', '127.0.0.1/8', '127.0.0.1:80', '127.0.0.256', '١٢٧.0.0.1', '１27.0.0.1'],
+    ...[
+      '::1/128',
+      ':::1',
+      '1::2::3',
+      '::ffff:127.1',
+      '::ffff:0x7f.0.0.1',
+      '::ffff:127.0.0.1.',
+      '[127.0.0.1',
+      '::1]',
+    ],
+    ...[
+      '12345::',
+      '::g',
+      '1:2:3:4:5:6:7:8:9',
+      '1:2:3:4:5:6:7',
+      '::ffff:127.0.0.01',
+      '0:0:0:0:0:0:0:0:1',
+      '[[::1]]',
+    ],
+  ];
+  for (const text of odd) {
+    expect([text, plainAddress(text), specialUse(text)]).toEqual([text, undefined, 'not an IP address']);
+  }
+  // A zone, whatever it says, changes nothing.
+  for (const zone of ['eth0', '1', 'lo', '%', '']) {
+    expect(plainAddress(`fe80::1%${zone}`)).toBe('fe80::1');
+    expect(specialUse(`::1%${zone}`)).toBe('loopback');
+    expect(specialUse(`::ffff:127.0.0.1%${zone}`)).toBe('loopback');
+  }
+});
+
+test('an address has one form', () => {
+  fc.assert(
+    fc.property(
+      fc.oneof(groups, fc.array(fc.constantFrom(0, 0, 1, 0xffff), { minLength: 8, maxLength: 8 })),
+      (parts) => {
+        const written = parts.map((part) => part.toString(16).padStart(4, '0').toUpperCase()).join(':');
+        const plain = plainAddress(written) as string;
+        expect(plainAddress(parts.map((part) => part.toString(16)).join(':'))).toBe(plain);
+        // The platform agrees which form that is.
+        if (plain.includes(':')) expect(plain).toBe(new URL(`http://[${written}]`).hostname.slice(1, -1));
+        expect(plainAddress(plain)).toBe(plain);
+      },
+    ),
+  );
 });

@@ -1,6 +1,6 @@
+import { LRUCache } from 'lru-cache';
 import { Allowances } from '../values/allowances.ts';
 import { clientNetwork } from '../values/clients.ts';
-import { remember } from '../values/remember.ts';
 import { errors } from './errors.ts';
 
 /** How many keys are remembered, of those that were right and of those that were wrong. */
@@ -19,9 +19,9 @@ const REFUSED = new Set([403, 404]);
  */
 export class KnownKeys {
   /** Whose keys were right when they were last looked up. */
-  readonly #owners = new Map<string, string>();
+  readonly #owners = new LRUCache<string, string>({ max: MOST_RIGHT });
   /** When keys were looked up that nobody has. */
-  readonly #wrong = new Map<string, number>();
+  readonly #wrong = new LRUCache<string, number>({ max: MOST_WRONG });
   readonly #strangers: Allowances;
   readonly #refusals: Allowances;
   readonly #now: () => number;
@@ -67,12 +67,12 @@ export class KnownKeys {
   /** Remembers that a key was refused. `isNobodys`: nobody has it. Otherwise it may work again. */
   noteWrong(hash: string, { isNobodys }: { isNobodys: boolean }): void {
     this.#owners.delete(hash);
-    if (isNobodys) remember(this.#wrong, hash, this.#now(), MOST_WRONG);
+    if (isNobodys) this.#wrong.set(hash, this.#now());
   }
 
   /** Remembers whose key it is: that of a user, or of a project. */
   noteRight(hash: string, owner: `user ${number}` | `project ${number}`): void {
-    remember(this.#owners, hash, owner, MOST_RIGHT);
+    this.#owners.set(hash, owner);
   }
 
   /** Counts an answer that refused a request with this key. */

@@ -1,5 +1,6 @@
 // Gets access tokens for service accounts of Google: a signed statement is exchanged for a token that lasts an hour.
 import { createHash, createPrivateKey, sign } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import { objectIn } from '../values/json-object.ts';
 import type { Egress } from './egress.ts';
 
@@ -49,7 +50,7 @@ const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('
 export class AccessTokens {
   readonly #egress: Pick<Egress, 'fetch'>;
   readonly #clock: () => number;
-  readonly #kept = new Map<string, Kept>();
+  readonly #kept = new LRUCache<string, Kept>({ max: MOST_KEPT });
 
   constructor(egress: Pick<Egress, 'fetch'>, clock: () => number = Date.now) {
     this.#egress = egress;
@@ -68,14 +69,11 @@ export class AccessTokens {
         return token;
       },
       (error: unknown) => {
-        if (this.#kept.get(key) === entry) this.#kept.delete(key);
+        if (this.#kept.peek(key) === entry) this.#kept.delete(key);
         throw error;
       },
     );
-    this.#kept.delete(key);
     this.#kept.set(key, entry);
-    const [oldest] = this.#kept.keys();
-    if (this.#kept.size > MOST_KEPT && oldest !== undefined) this.#kept.delete(oldest);
     return entry.token;
   }
 

@@ -1,5 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
+import { LRUCache } from 'lru-cache';
 import type { Logger } from '../telemetry/logger.ts';
 import { isLocal, plainAddress } from '../values/addresses.ts';
 import {
@@ -44,34 +45,6 @@ export function locatableAddress(value: unknown): string | undefined {
   return address === undefined || isLocal(address) ? undefined : address;
 }
 
-/** A cache with at most `size` entries. It evicts the least recently used entry. */
-export class Recent<Value> {
-  readonly #size: number;
-  /** A Map keeps the order of insertion. */
-  readonly #entries = new Map<string, Value>();
-
-  constructor(size: number) {
-    this.#size = size;
-  }
-
-  get(key: string): Value | undefined {
-    const value = this.#entries.get(key);
-    if (value === undefined) return undefined;
-    this.#entries.delete(key);
-    this.#entries.set(key, value);
-    return value;
-  }
-
-  set(key: string, value: Value): void {
-    if (this.#entries.size >= this.#size) this.#entries.delete(this.#entries.keys().next().value as string);
-    this.#entries.set(key, value);
-  }
-
-  clear(): void {
-    this.#entries.clear();
-  }
-}
-
 /** Returns a text that changes when the file is replaced, written, or made readable. */
 async function versionOf(file: string): Promise<string> {
   const found = await stat(file, { bigint: true });
@@ -106,7 +79,7 @@ export async function openGeoip(options: {
   lookEvery?: number;
 }): Promise<Geoip> {
   const { file, logger } = options;
-  const recent = new Recent<Place | typeof UNKNOWN>(REMEMBERED);
+  const recent = new LRUCache<string, Place | typeof UNKNOWN>({ max: REMEMBERED });
   let database: GeoipDatabase;
   /** The version of the file at the last check, valid or not. Undefined if there was no file. */
   let seen: string | undefined;

@@ -1,5 +1,6 @@
 // Puts the conditions of cohorts into filters that run in real time. A cohort has one meaning, that of flags, and operators of
 // flags differ from those of filters. So each condition becomes a call of one function, which tests as flags do.
+import { LRUCache } from 'lru-cache';
 import { build, type Compare, type Expr, isNode, nodesOf } from '../hog/ast/index.ts';
 import { parseExactJson } from '../values/exact-json.ts';
 import { FilterError } from './errors.ts';
@@ -178,8 +179,7 @@ function propertyOf(key: string): Expr[] {
   });
 }
 
-const tests = new Map<string, Test>();
-const MOST_TESTS = 2_000;
+const tests = new LRUCache<string, Test>({ max: 2_000 });
 
 function testOf(operator: string, json: string): Test {
   const key = `${operator} ${json}`;
@@ -194,7 +194,6 @@ function testOf(operator: string, json: string): Test {
       groupTypeIndex: null,
     };
     test = prepareTest({ ...filter, value, negation: false, path: '' } as PropertyFilter, 'flag');
-    if (tests.size >= MOST_TESTS) tests.clear();
     tests.set(key, test);
   }
   return test;

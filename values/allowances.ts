@@ -1,16 +1,17 @@
+import { LRUCache } from 'lru-cache';
+
 /**
  * Bounds how often something happens for each of many. Each may have so much of it at once, and gets as much back in a
  * minute. What was counted is forgotten with time, and for the oldest first when there are too many to remember.
  */
 export class Allowances {
   readonly #perMinute: number;
-  readonly #most: number;
-  readonly #used = new Map<string, { amount: number; at: number }>();
+  readonly #used: LRUCache<string, { amount: number; at: number }>;
 
   /** `perMinute` 0: no bound. */
   constructor(perMinute: number, most = 10_000) {
     this.#perMinute = perMinute;
-    this.#most = most;
+    this.#used = new LRUCache({ max: most });
   }
 
   /** How many are remembered. */
@@ -30,13 +31,11 @@ export class Allowances {
   count(who: string, now: number): void {
     if (this.#perMinute === 0) return;
     const amount = this.#usedBy(who, now) + 1;
-    this.#used.delete(who);
-    if (this.#used.size >= this.#most) this.#used.delete(this.#used.keys().next().value as string);
     this.#used.set(who, { amount, at: now });
   }
 
   #usedBy(who: string, now: number): number {
-    const used = this.#used.get(who);
+    const used = this.#used.peek(who);
     return used ? Math.max(0, used.amount - ((now - used.at) / 60_000) * this.#perMinute) : 0;
   }
 }

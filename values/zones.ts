@@ -1,4 +1,5 @@
 // Time zones from the platform's zone data: names, offsets and wall clocks.
+import { LRUCache } from 'lru-cache';
 import { ZONE_ALIASES } from './zone-aliases.ts';
 
 export interface Zone {
@@ -22,18 +23,16 @@ export interface ZoneChange {
 
 const HOUR = 3_600_000;
 const UTC: Zone = { offsetAt: () => 0, changesWithin: () => [] };
-const zones = new Map<string, Zone>();
-const MAX_ZONES = 600;
+const zones = new LRUCache<string, Zone>({ max: 600 });
 
 /** Returns the zone with a name, in any spelling that the platform accepts. Throws a RangeError for other names. */
 export function zoneOf(name: string): Zone {
   if (name === 'UTC') return UTC;
-  const known = zones.get(name);
-  const zone = known ?? createZone(name);
-  // A map keeps its order, so the first zone is the one that was asked for least recently.
-  if (known) zones.delete(name);
-  else if (zones.size >= MAX_ZONES) zones.delete(zones.keys().next().value as string);
-  zones.set(name, zone);
+  let zone = zones.get(name);
+  if (!zone) {
+    zone = createZone(name);
+    zones.set(name, zone);
+  }
   return zone;
 }
 

@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
+import { LRUCache } from 'lru-cache';
 import type { Definitions } from '../../flags/cache/definitions.ts';
 import { localDefinitions } from '../../flags/local-definitions.ts';
-import { remember } from '../../values/remember.ts';
+import { cacheOfSize } from '../../values/cache-of-size.ts';
 import { ApiError, errors } from '../errors.ts';
 import type { Answer } from '../public/answer.ts';
 import type { LaneRequest } from '../public/direct.ts';
@@ -12,7 +13,7 @@ import type { Metered } from './metered.ts';
 export const DEFINITION_PATHS = ['/flags/definitions', '/api/feature_flag/local_evaluation/'];
 /** SDKs ask again with the ETag, and get 304 as long as nothing has changed. */
 const CACHE = 'private, must-revalidate';
-/** How many bytes of bodies are kept. Those that were made first go first. */
+/** How many bytes of bodies are kept. Those that nobody asks for go first. */
 const MOST_KEPT = 64 * 1024 * 1024;
 /** How long a request that was admitted is admitted again without asking the database, in milliseconds. */
 const ADMITTED_FOR = 5_000;
@@ -40,7 +41,7 @@ function shownBy({ headers, url = '' }: IncomingMessage): string | undefined {
  * and again: the database need not be asked for each of them.
  */
 export class Admitted {
-  readonly #projects = new Map<string, { projectId: number; until: number }>();
+  readonly #projects = new LRUCache<string, { projectId: number; until: number }>({ max: MOST_ADMITTED });
   readonly #milliseconds: number;
   readonly #now: () => number;
 
@@ -52,7 +53,7 @@ export class Admitted {
   note(request: IncomingMessage, projectId: number): void {
     const shown = shownBy(request);
     if (shown === undefined) return;
-    remember(this.#projects, shown, { projectId, until: this.#now() + this.#milliseconds }, MOST_ADMITTED);
+    this.#projects.set(shown, { projectId, until: this.#now() + this.#milliseconds });
   }
 
   /** Whether the request was admitted lately. Otherwise it must be checked. */
@@ -93,26 +94,23 @@ export function createDefinitionAnswers(deps: {
 }): DefinitionAnswers {
   const { definitions, metered } = deps;
   /** The bodies of projects. One is made anew only when a definition has changed. */
-  const bodies = new Map<number, Kept>();
+  const bodies = cacheOfSize<number, Kept>(MOST_KEPT, bytesOf);
+
+  /** Drops a body, unless there is another one by now. */
+  const dropped = (made: Kept, projectId: number) =>
+    bodies.peek(projectId) === made && bodies.delete(projectId);
 
   function make(project: Parameters<typeof localDefinitions>[0]): Kept {
     const { projectId, revision } = project;
     const made: Kept = { revision, body: localDefinitions(project).then(packed), packed: undefined };
-    bodies.delete(projectId);
     bodies.set(projectId, made);
     made.body.then(
       (body) => {
         made.packed = body;
-        let bytes = [...bodies.values()].reduce((sum, one) => sum + bytesOf(one), 0);
-        for (const [id, one] of bodies) {
-          if (bytes <= MOST_KEPT || one === made) break;
-          bytes -= bytesOf(one);
-          bodies.delete(id);
-        }
+        // Its size is known only now.
+        if (dropped(made, projectId)) bodies.set(projectId, made);
       },
-      () => {
-        if (bodies.get(projectId) === made) bodies.delete(projectId);
-      },
+      () => dropped(made, projectId),
     );
     return made;
   }

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Listener } from '../../db/listen.ts';
 import type { Queryable } from '../../db/pool.ts';
 import { findProjectByToken, PROJECT_KEYS_CHANNEL, type PublicProjectRow } from '../../db/projects.ts';
@@ -87,20 +88,14 @@ function requireKnown(project: PublicProjectRow | undefined): PublicProjectRow {
 const isSame = (one: PublicProjectRow, other: PublicProjectRow | undefined): boolean =>
   other !== undefined && JSON.stringify(one) === JSON.stringify(other);
 
-function keep(entries: Map<string, Entry>, token: string, entry: Entry, most: number): void {
-  // A map keeps its order, so the first entry is the oldest. It makes room for the new one.
-  if (entries.size >= most) entries.delete(entries.keys().next().value as string);
-  entries.set(token, entry);
-}
-
 /** Remembers the projects of keys until they change. Many requests with a new key make one query together. */
 export function createProjectKeys(
   queryable: Queryable,
   listener: Pick<Listener, 'subscribe' | 'isListening'>,
   { now = Date.now, wrongPerMinute = 0, patience, copies }: ProjectKeyOptions = {},
 ): ProjectKeys {
-  const known = new Map<string, Entry>();
-  const wrong = new Map<string, Entry>();
+  const known = new LRUCache<string, Entry>({ max: MOST_KEPT });
+  const wrong = new LRUCache<string, Entry>({ max: MOST_WRONG });
   const asked = new Map<string, Promise<Found>>();
   const guesses = new Allowances(wrongPerMinute);
   const waiting = new Patience(now, patience);
@@ -132,8 +127,7 @@ export function createProjectKeys(
         known.delete(token);
         wrong.delete(token);
         const entry = { project, at, isDoubtful: false };
-        if (project) keep(known, token, entry, MOST_KEPT);
-        else keep(wrong, token, entry, MOST_WRONG);
+        (project ? known : wrong).set(token, entry);
         if (!project) copies?.remove(token);
         else if (project && !isSame(project, before?.project)) copies?.save(token, project);
         return project;
@@ -176,9 +170,7 @@ export function createProjectKeys(
     if (found !== LATE) return found;
     const project = await read(token);
     if (!project) return answer;
-    if (!known.has(token) && !wrong.has(token)) {
-      keep(known, token, { project, at: now(), isDoubtful: true }, MOST_KEPT);
-    }
+    if (!known.has(token) && !wrong.has(token)) known.set(token, { project, at: now(), isDoubtful: true });
     return project;
   }
 

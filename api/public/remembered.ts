@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Listener } from '../../db/listen.ts';
 import { errors } from '../errors.ts';
 import { Patience } from './patience.ts';
@@ -53,42 +54,25 @@ export interface Remembered<T> {
  */
 export function createRemembered<T>(options: RememberedOptions<T>): Remembered<T> {
   const { listener, read, now = Date.now, mostKept = MOST_KEPT } = options;
-  const kept = new Map<string, Entry<T>>();
-  const absent = new Map<string, Entry<T>>();
+  const kept = new LRUCache<string, Entry<T>>({ maxSize: mostKept, sizeCalculation: ({ bytes }) => bytes });
+  const absent = new LRUCache<string, Entry<T>>({ max: MOST_ABSENT });
   const asked = new Map<string, Promise<T | undefined>>();
   const queue: (() => void)[] = [];
   const waiting = new Patience(now);
   let reading = 0;
-  let bytes = 0;
-
-  function drop(key: string): void {
-    bytes -= kept.get(key)?.bytes ?? 0;
-    kept.delete(key);
-    absent.delete(key);
-  }
 
   function forget(key: string): void {
     absent.delete(key);
-    const entry = kept.get(key);
+    const entry = kept.peek(key);
     if (entry) entry.isChanged = true;
     // An answer that is still on its way may be older than the change, so it is not remembered.
     asked.delete(key);
   }
 
   function keep(key: string, entry: Entry<T>): void {
-    drop(key);
-    if (entry.value === undefined) {
-      if (absent.size >= MOST_ABSENT) absent.delete(absent.keys().next().value as string);
-      absent.set(key, entry);
-      return;
-    }
-    kept.set(key, entry);
-    bytes += entry.bytes;
-    // A map keeps its order, and an entry that is used moves to the end.
-    for (const oldest of kept.keys()) {
-      if (bytes <= mostKept) return;
-      drop(oldest);
-    }
+    const [its, other] = entry.value === undefined ? [absent, kept] : [kept, absent];
+    other.delete(key);
+    its.set(key, entry);
   }
 
   async function inTurn<R>(work: () => Promise<R>): Promise<R> {
@@ -143,7 +127,6 @@ export function createRemembered<T>(options: RememberedOptions<T>): Remembered<T
       const entry = kept.get(key) ?? absent.get(key);
       if (!entry) return asked.get(key) ?? ask(key);
       if (entry.isChanged) return confirm(key, entry);
-      if (kept.delete(key)) kept.set(key, entry);
       const age = now() - entry.at;
       if (!listener.isListening() || entry.isDoubtful) {
         return age < UNHEARD_FRESH_FOR && !entry.isDoubtful ? entry.value : confirm(key, entry);

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import {
   addGroupType,
   type GroupValues,
@@ -27,7 +28,7 @@ const REMEMBERED = 10_000;
 
 /** The group types of projects. A type is never changed or removed, so what was read once stays true. */
 export class GroupTypes {
-  readonly #known = new Map<number, Types>();
+  readonly #known = new LRUCache<number, Types>({ max: REMEMBERED });
 
   /**
    * Finds the indexes of the group types that events mention, for each project. A new type gets an index while the
@@ -55,7 +56,6 @@ export class GroupTypes {
       resolved.set(projectId, types);
     }
     const committed = () => {
-      if (this.#known.size + seen.length > REMEMBERED) this.#known.clear();
       for (const [projectId, types] of seen) this.#known.set(projectId, types);
     };
     return { types: resolved, committed };

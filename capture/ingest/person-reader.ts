@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { FollowUp } from '../../db/follow-up.ts';
 import { eachInTurns } from '../../db/loop-turns.ts';
 import {
@@ -72,10 +73,14 @@ function storedOf(row: VersionedPersonRow): StoredPerson {
 
 /** Reads persons. Postgres sends only those that have changed since they were remembered. */
 export class PersonReader {
-  readonly #cache: PersonCache;
+  /**
+   * Persons as they were last seen, by their distinct_ids. One is never used without asking Postgres whether its version
+   * is still the current one; if it is, Postgres need not send the properties.
+   */
+  readonly #cache: LRUCache<string, StoredPerson>;
 
   constructor(cacheBytes: number) {
-    this.#cache = new PersonCache(cacheBytes);
+    this.#cache = new LRUCache({ maxSize: cacheBytes, sizeCalculation: sizeOf });
   }
 
   async look(client: Transaction, names: Names): Promise<Found> {
@@ -125,39 +130,3 @@ const OVERHEAD = 300;
 const BYTES_PER_CHARACTER = 3;
 
 const sizeOf = (person: StoredPerson) => OVERHEAD + person.text.length * BYTES_PER_CHARACTER;
-
-/**
- * Persons as they were last seen, by their distinct_ids. An entry is never used without asking Postgres whether its
- * version is still the current one; if it is, Postgres need not send the properties. When the cache is full, it drops
- * the persons that were used longest ago.
- */
-class PersonCache {
-  readonly #mostBytes: number;
-  #bytes = 0;
-  /** A map keeps its order, so the person that was used longest ago comes first. */
-  readonly #persons = new Map<string, StoredPerson>();
-
-  constructor(mostBytes: number) {
-    this.#mostBytes = mostBytes;
-  }
-
-  get(key: string): StoredPerson | undefined {
-    return this.#persons.get(key);
-  }
-
-  /** Stores a person and marks it as just used. */
-  set(key: string, person: StoredPerson): void {
-    const known = this.#persons.get(key);
-    if (known) {
-      this.#bytes -= sizeOf(known);
-      this.#persons.delete(key);
-    }
-    this.#bytes += sizeOf(person);
-    this.#persons.set(key, person);
-    while (this.#bytes > this.#mostBytes) {
-      const [oldest, dropped] = this.#persons.entries().next().value as [string, StoredPerson];
-      this.#bytes -= sizeOf(dropped);
-      this.#persons.delete(oldest);
-    }
-  }
-}

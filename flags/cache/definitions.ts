@@ -4,6 +4,7 @@ import type { CohortDefinition } from '../../properties/index.ts';
 import { Cohorts } from '../../properties/index.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { Quiet } from '../../telemetry/quiet.ts';
+import { cacheOfSize } from '../../values/cache-of-size.ts';
 import { parseExactJson } from '../../values/exact-json.ts';
 import { type CompiledFlag, compilingFlag } from '../engine/compile.ts';
 import { type FlagSet, flagSet } from '../engine/flag-set.ts';
@@ -105,7 +106,7 @@ const definitionOf = (row: FlagDefinitionRow, overrides: ReadonlyMap<string, boo
 export function createDefinitions(options: DefinitionsOptions): Definitions {
   const { listener, logger, readFlags, readCohorts, copies } = options;
   const { now = Date.now, mostKept = MOST_KEPT, patience = PATIENCE } = options;
-  const entries = new Map<number, Entry>();
+  const entries = cacheOfSize<number, Entry>(mostKept, (entry) => entry.bytes);
   const reading = new Map<number, Promise<Entry>>();
   const firsts = new Map<number, Promise<Entry>>();
   /** Projects of which a change was told while they were read. */
@@ -115,9 +116,6 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
   let atWork = 0;
   let isClosed = false;
   let revision = 0;
-  let bytes = 0;
-  /** The project that is the last one of the map. */
-  let newest = 0;
 
   async function inTurn<T>(work: () => Promise<T>): Promise<T> {
     if (atWork >= AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve));
@@ -240,34 +238,21 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
     entry.isChanged = true;
     entry.failedAt = now();
     if (entries.has(projectId)) return entries.get(projectId) as Entry;
-    keep(projectId, entry);
+    entries.set(projectId, entry);
     quiet.tell((untold) =>
       logger.warn({ project_id: projectId, untold }, 'flags serve what was copied to disk'),
     );
     return entry;
   }
 
-  function keep(projectId: number, entry: Entry): void {
-    bytes += entry.bytes - (entries.get(projectId)?.bytes ?? 0);
-    entries.delete(projectId);
-    entries.set(projectId, entry);
-    newest = projectId;
-    // A map keeps its order, and an entry that is used moves to the end.
-    for (const [oldest, { bytes: its }] of entries) {
-      if (bytes <= mostKept || oldest === projectId) return;
-      entries.delete(oldest);
-      bytes -= its;
-    }
-  }
-
   /** Reads a project. A change that is told meanwhile leads to another reading. */
   function read(projectId: number): Promise<Entry> {
-    const before = entries.get(projectId);
+    const before = entries.peek(projectId);
     changedMeanwhile.delete(projectId);
     const answer = inTurn(() => build(projectId, before)).then(
       (entry) => {
         entry.isChanged = changedMeanwhile.delete(projectId);
-        keep(projectId, entry);
+        entries.set(projectId, entry);
         reading.delete(projectId);
         if (entry.isChanged) refresh(projectId);
         return entry;
@@ -306,7 +291,7 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
     told(payload) {
       const projectId = Number(payload);
       if (reading.has(projectId)) changedMeanwhile.add(projectId);
-      const entry = entries.get(projectId);
+      const entry = entries.peek(projectId);
       if (entry) entry.isChanged = true;
       // A copy is kept up to date, too, if this process has not been asked for the project yet.
       if (entry || copies?.has(projectId)) refresh(projectId);
@@ -321,11 +306,6 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
     of(projectId) {
       const entry = entries.get(projectId);
       if (!entry) return firstOf(projectId).then((one) => one.flags);
-      if (newest !== projectId) {
-        entries.delete(projectId);
-        entries.set(projectId, entry);
-        newest = projectId;
-      }
       const time = now();
       const freshFor = listener.isListening() ? HEARD_FRESH_FOR : UNHEARD_FRESH_FOR;
       const isOld = entry.isChanged || time - entry.at >= freshFor;
@@ -337,7 +317,7 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
       await reading.get(projectId)?.catch(() => undefined);
       return (await (reading.get(projectId) ?? read(projectId))).flags;
     },
-    known: (projectId) => entries.get(projectId)?.flags,
+    known: (projectId) => entries.peek(projectId)?.flags,
     *all() {
       for (const { flags } of entries.values()) if (flags) yield flags;
     },

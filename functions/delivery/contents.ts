@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Pool } from '../../db/pool.ts';
 import { findProject } from '../../db/projects.ts';
 import type { Bytecode } from '../../hog/bytecode/index.ts';
@@ -72,7 +73,7 @@ interface Known {
  */
 export class Contents {
   readonly #deps: ContentDependencies;
-  readonly #known = new Map<string, Known>();
+  readonly #known = new LRUCache<string, Known>({ max: MOST_FUNCTIONS });
 
   constructor(deps: ContentDependencies) {
     this.#deps = deps;
@@ -100,9 +101,7 @@ export class Contents {
     const known = this.#known.get(text);
     if (known?.changes === changes) return known.found;
     const found = await this.#load(key);
-    this.#known.delete(text);
     this.#known.set(text, { changes, found });
-    if (this.#known.size > MOST_FUNCTIONS) this.#known.delete(this.#known.keys().next().value as string);
     return found;
   }
 

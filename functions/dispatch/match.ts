@@ -1,5 +1,6 @@
 // Finds out which functions run for stored events. It is called in threads.
 import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { Bytecode } from '../../hog/bytecode/index.ts';
 import { COHORT_IDS } from '../../properties/index.ts';
 import { maskKey, processorTime, surroundingsIn } from '../evaluate.ts';
@@ -177,14 +178,11 @@ class Project {
 }
 
 /** What this thread knows. */
-const projects = new Map<number, Project>();
-const MOST_PROJECTS = 1_000;
+const projects = new LRUCache<number, Project>({ max: 1_000 });
 
 function learn(definitions: Definitions): void {
-  projects.delete(definitions.projectId);
+  // One that this drops is asked for again if it is needed.
   projects.set(definitions.projectId, new Project(definitions));
-  // The one that was learned first is asked for again if it is needed.
-  if (projects.size > MOST_PROJECTS) projects.delete(projects.keys().next().value as number);
 }
 
 export function matchEvents(job: MatchEventsJob): MatchedEvents {

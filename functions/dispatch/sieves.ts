@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Queryable } from '../../db/pool.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { sievedFunctions } from '../rows/reacting.ts';
@@ -21,7 +22,7 @@ interface Known {
 export class Sieves {
   readonly #pool: Queryable;
   readonly #logger: Pick<Logger, 'warn'>;
-  readonly #known = new Map<number, Known>();
+  readonly #known = new LRUCache<number, Known>({ max: MOST_PROJECTS });
 
   constructor(pool: Queryable, logger: Pick<Logger, 'warn'>) {
     this.#pool = pool;
@@ -40,9 +41,7 @@ export class Sieves {
       const now = performance.now();
       if (known && now - known.readAt < EVERY) continue;
       const next: Known = { sieve: known?.sieve, readAt: now };
-      this.#known.delete(projectId);
       this.#known.set(projectId, next);
-      if (this.#known.size > MOST_PROJECTS) this.#known.delete(this.#known.keys().next().value as number);
       // What is read is of this version or of a later one. A later one comes with another transaction's answer.
       sievedFunctions(this.#pool, projectId)
         .then((rows) => Sieve.of(projectId, version, rows))

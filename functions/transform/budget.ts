@@ -1,3 +1,5 @@
+import { LRUCache } from 'lru-cache';
+
 /** How much of the thread that receives events transformations may take, in milliseconds for each second. */
 const OF_ALL = 500;
 const OF_ONE = 400;
@@ -54,7 +56,7 @@ interface Share {
 export class MainThreadBudget {
   readonly #now: () => number;
   readonly #all: Bucket;
-  readonly #shares = new Map<number, Share>();
+  readonly #shares = new LRUCache<number, Share>({ max: MOST_PROJECTS });
   #ofTurn = 0;
   #isTurn = false;
 
@@ -107,7 +109,6 @@ export class MainThreadBudget {
     if (!share) {
       const bucket = new Bucket(OF_ONE, this.#now());
       share = { bucket, average: 0, events: 0, exiledUntil: Number.NEGATIVE_INFINITY, exile: FIRST_EXILE };
-      if (this.#shares.size >= MOST_PROJECTS) this.#shares.delete(this.#shares.keys().next().value as number);
       this.#shares.set(projectId, share);
     }
     return share;

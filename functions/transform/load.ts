@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Queryable } from '../../db/pool.ts';
 import type { Bytecode } from '../../hog/bytecode/index.ts';
 import { type Keyring, SecretError } from '../../secrets/envelope.ts';
+import { cacheOfSize } from '../../values/cache-of-size.ts';
 import type { JavaScriptProgram } from '../compile.ts';
 import type { FunctionCompiler } from '../compiler.ts';
 import { IntegrationError, type Integrations } from '../effects.ts';
@@ -12,7 +13,6 @@ import { enabledTransformations, transformationVersion } from '../rows/transform
 import { FunctionError } from '../rules/definition.ts';
 import { variantsOf } from '../rules/variants.ts';
 import type { Chain, Transformation } from './definition.ts';
-import { Kept } from './kept.ts';
 import { isNative } from './native.ts';
 
 export interface LoadDependencies {
@@ -32,7 +32,7 @@ const NOTHING: JavaScriptProgram = { code: '', functions: [], places: [] };
 export class Loader {
   readonly #deps: LoadDependencies;
   /** Programs by their text. A change of an input needs no other compilation. */
-  readonly #programs = new Kept<string, JavaScriptProgram>(PROGRAM_BYTES);
+  readonly #programs = cacheOfSize<string, JavaScriptProgram>(PROGRAM_BYTES, ({ code }) => code.length);
 
   constructor(deps: LoadDependencies) {
     this.#deps = deps;
@@ -87,7 +87,7 @@ export class Loader {
     let program = this.#programs.get(key);
     if (!program) {
       program = await this.#deps.compiler.program(projectId, hog);
-      this.#programs.put(key, program, program.code.length);
+      this.#programs.set(key, program);
     }
     return program;
   }

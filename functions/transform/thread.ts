@@ -1,14 +1,14 @@
 // The entry point of a thread that transforms the events of projects whose transformations take long.
 import { serveThread } from '../../hog/threads/serve.ts';
+import { cacheOfSize } from '../../values/cache-of-size.ts';
 import { processorTime } from '../evaluate.ts';
 import { placesIn } from '../places.ts';
 import { type Applied, Transformations, WHOLE_ROOM } from './apply.ts';
 import type { TransformAnswer, TransformJob } from './job.ts';
-import { Kept } from './kept.ts';
 import { Tally } from './tally.ts';
 
 const KNOWN_BYTES = 32 * 1024 * 1024;
-const known = new Kept<number, Transformations>(KNOWN_BYTES);
+const known = cacheOfSize<number, Transformations>(KNOWN_BYTES, ({ chain }) => chain.size);
 
 let place: Awaited<ReturnType<typeof placesIn>>;
 
@@ -20,7 +20,7 @@ function learned({ projectId, version, chain }: TransformJob): Transformations |
       room: WHOLE_ROOM,
       place: (address) => place?.(address),
     });
-    known.put(projectId, found, chain.size);
+    known.set(projectId, found);
   }
   return found?.chain.version === version ? found : undefined;
 }

@@ -7,13 +7,13 @@ import { ThreadError, ThreadPool } from '../../hog/threads/pool.ts';
 import { refuse } from '../../refusals.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { Registry } from '../../telemetry/metrics.ts';
+import { cacheOfSize } from '../../values/cache-of-size.ts';
 import { Ledger } from '../ledger.ts';
 import { transformationVersion } from '../rows/transformations.ts';
 import { type Applied, type Room, Transformations } from './apply.ts';
 import { MainThreadBudget } from './budget.ts';
 import type { Transformable } from './definition.ts';
 import type { TransformAnswer, TransformJob } from './job.ts';
-import { Kept } from './kept.ts';
 import { type LoadDependencies, Loader } from './load.ts';
 import { createTransformMetrics, type Result } from './metrics.ts';
 import { Tally, type Told } from './tally.ts';
@@ -91,7 +91,7 @@ class RunningTransformer implements Transformer {
   readonly #loader: Loader;
   readonly #budget = new MainThreadBudget();
   readonly #waiting = new Waiting();
-  readonly #known = new Kept<number, Transformations>(KNOWN_BYTES);
+  readonly #known = cacheOfSize<number, Transformations>(KNOWN_BYTES, ({ chain }) => chain.size);
   readonly #loading = new Map<number, { version: number; done: Promise<Transformations | undefined> }>();
   readonly #threads: ThreadPool<TransformJob, TransformAnswer>;
   readonly #ledger: Ledger;
@@ -169,7 +169,7 @@ class RunningTransformer implements Transformer {
     // A newer one may have come first.
     const known = this.#known.get(projectId);
     if (known && known.chain.version > chain.version) return known;
-    this.#known.put(projectId, found, chain.size);
+    this.#known.set(projectId, found);
     return found;
   }
 

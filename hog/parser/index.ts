@@ -1,9 +1,9 @@
 // The public interface of the parser. It takes source texts and returns frozen typed trees, or fails with a
 // SourceError.
+import { LRUCache } from 'lru-cache';
 import type { Expr, Placeholder, Program, SelectNode } from '../ast/index.ts';
 import { SourceError } from '../errors.ts';
 import { withBraces } from './braces.ts';
-import { Cache } from './cache.ts';
 import { toExpr } from './convert-expression.ts';
 import { toSelect } from './convert-select.ts';
 import { type Engine, TEMPLATE_PREFIX, WasmEngine } from './engine.ts';
@@ -86,12 +86,16 @@ export async function createOwnParser(): Promise<{ parser: Parser; isWorn(): boo
   return { parser: parserOf(ownEngine(engine), PARSER_DEFAULTS), isWorn: () => engine.isWorn };
 }
 
+/** A cache of what texts are read as. It holds so many texts at most, and so many characters of them. */
+const cacheOf = <Value extends {}>(max: number, maxSize: number): LRUCache<string, Value> =>
+  new LRUCache({ max, maxSize, sizeCalculation: (_value, text) => Math.max(1, text.length) });
+
 /** Creates a parser for an engine. */
 export function parserOf(plain: Engine, settings: Required<ParserOptions>): Parser {
   const engine = withBraces(plain);
-  const cache = new Cache<Outcome>(settings.cacheEntries, settings.cacheCharacters);
+  const cache = cacheOf<Outcome>(settings.cacheEntries, settings.cacheCharacters);
   // After a change in a program, only the statements that it touches are parsed again.
-  const pieces = new Cache<string>(settings.cacheEntries, settings.cacheCharacters / PIECES_SHARE);
+  const pieces = cacheOf<string>(settings.cacheEntries, Math.floor(settings.cacheCharacters / PIECES_SHARE));
   const inFlight = new Map<string, Promise<Tree>>();
 
   async function read(kind: SourceKind, source: string): Promise<Tree> {
@@ -162,7 +166,7 @@ export function parserOf(plain: Engine, settings: Required<ParserOptions>): Pars
 
 /** Parses the texts that are not in the cache. The answers contain no places in the whole program. */
 async function parsedBefore(
-  known: Cache<string>,
+  known: LRUCache<string, string>,
   texts: string[],
   parse: (texts: string[]) => Promise<string[]>,
 ): Promise<string[]> {

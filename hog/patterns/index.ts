@@ -1,4 +1,5 @@
 // Regular expressions in RE2's syntax: how large they may be, and their compilation. Nothing else compiles one.
+import { LRUCache } from 'lru-cache';
 import { RE2JS } from 're2js';
 import { patternSize, type SizeOptions } from './size.ts';
 
@@ -80,8 +81,12 @@ const KEPT_STATES = 8_000;
 const MAX_KEPT_STATES = 500;
 const MAX_KEPT = 1_000;
 
-const kept = new Map<string, Pattern>();
-let keptStates = 0;
+const kept = new LRUCache<string, Pattern>({
+  max: MAX_KEPT,
+  maxSize: KEPT_STATES,
+  maxEntrySize: MAX_KEPT_STATES,
+  sizeCalculation: ({ states }) => states,
+});
 
 /** Compiles a pattern, or returns the compiled one. Refuses patterns that are invalid or too large. */
 export function compilePattern(pattern: string): Pattern {
@@ -95,16 +100,6 @@ export function compilePattern(pattern: string): Pattern {
   } catch (error) {
     throw new PatternError(`Invalid regular expression: ${(error as Error).message}`);
   }
-  if (made.states <= MAX_KEPT_STATES) keep(pattern, made);
-  return made;
-}
-
-function keep(pattern: string, made: Pattern): void {
   kept.set(pattern, made);
-  keptStates += made.states;
-  for (const [oldest, { states }] of kept) {
-    if (keptStates <= KEPT_STATES && kept.size <= MAX_KEPT) break;
-    kept.delete(oldest);
-    keptStates -= states;
-  }
+  return made;
 }

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { runtimeFailure } from './errors.ts';
 import { isHogCallable, isHogClosure, unifyComparisonTypes } from './hogvm.ts';
 import type { Meter } from './meter.ts';
@@ -62,8 +63,9 @@ function ordered(op: Ordering, left: unknown, right: unknown): boolean {
 
 type Matcher = (text: string) => boolean;
 
-const matchers = [new Map<string, Matcher>(), new Map<string, Matcher>()] as const;
 const MAX_MATCHERS = 1_000;
+const matchers = new LRUCache<string, Matcher>({ max: MAX_MATCHERS });
+const insensitiveMatchers = new LRUCache<string, Matcher>({ max: MAX_MATCHERS });
 
 /**
  * Tests a text against a LIKE pattern: `%` matches any characters, `_` matches one. The pattern may match anywhere in
@@ -75,11 +77,10 @@ export function like(text: HogValue, pattern: HogValue, insensitive: boolean): b
 
 /** Compiles a LIKE pattern. Compiled patterns are cached. */
 export function likeMatcher(pattern: string, insensitive: boolean): Matcher {
-  const known = matchers[insensitive ? 1 : 0];
+  const known = insensitive ? insensitiveMatchers : matchers;
   let matcher = known.get(pattern);
   if (!matcher) {
     matcher = makeMatcher(pattern, insensitive);
-    if (known.size >= MAX_MATCHERS) known.clear();
     if (pattern.length < 1_000) known.set(pattern, matcher);
   }
   return matcher;

@@ -245,7 +245,7 @@ export const PLACES: Record<string, Place> = {
     holds: 'zones, dates, texts, network ranges, and which keys are secret; pure',
     imports: [],
     // It compares addresses, and connects to none. It reads the marks of schemas.
-    onlyPackages: ['node:net', 'zod'],
+    onlyPackages: ['node:net', 'lru-cache', 'zod'],
   },
   intervals: {
     paths: ['intervals/'],

@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { placeOf, readGeoipDatabase } from '../../geoip/database.ts';
-import { type Geoip, openGeoip, Recent } from '../../geoip/geoip.ts';
+import { type Geoip, openGeoip } from '../../geoip/geoip.ts';
 import { eventually } from '../support/eventually.ts';
 
 const FIXTURE = path.join(import.meta.dirname, '../fixtures/geoip/GeoLite2-City-Test.mmdb');
@@ -129,17 +129,6 @@ describe('a database', () => {
     expect(placeOf(database.find('200.1.1.1'))).toEqual({ $geoip_country_code: 'JP' });
     expect(database.find('64.1.1.1')).toBeNull();
     expect(database.find('c801:101::1')).toBeNull();
-  });
-
-  test('remembers so many addresses and no more', () => {
-    const recent = new Recent<number>(2);
-    recent.set('a', 1);
-    recent.set('b', 2);
-    expect(recent.get('a')).toBe(1);
-    recent.set('c', 3);
-    expect([recent.get('a'), recent.get('b'), recent.get('c')]).toEqual([1, undefined, 3]);
-    recent.clear();
-    expect(recent.get('a')).toBeUndefined();
   });
 });
 

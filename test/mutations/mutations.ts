@@ -1691,6 +1691,14 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'requests do not wait for it',
   },
   {
+    name: 'what is larger than its cache is read for each request',
+    file: 'values/cache-of-size.ts',
+    from: 'Math.min(Math.max(1, sizeOf(value)), most)',
+    to: 'Math.max(1, sizeOf(value))',
+    test: 'test/values/cache-of-size.test.ts',
+    named: 'keeps what was put last in any case',
+  },
+  {
     name: 'definitions do not survive a restart',
     file: 'flags/cache/definitions.ts',
     from: 'if (!lines) return answer;',

@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { MainThreadBudget } from '../../../functions/transform/budget.ts';
 import { changedNames } from '../../../functions/transform/changed-names.ts';
-import { Kept } from '../../../functions/transform/kept.ts';
 import { Waiting } from '../../../functions/transform/waiting.ts';
 import { toHog } from '../../../hog/runtime/values.ts';
 
@@ -55,20 +54,6 @@ describe('what waits', () => {
     expect(enter(waiting, 99, 8 * MIB)).toBe('Refusal');
     expect(enter(waiting, 99, 1 * MIB)).toEqual(expect.any(Function));
   });
-});
-
-test('what is kept is what was put last, up to a size', () => {
-  const kept = new Kept<string, number>(10);
-  kept.put('a', 1, 4);
-  kept.put('b', 2, 4);
-  kept.put('a', 3, 5);
-  kept.put('c', 4, 5);
-  expect(['a', 'b', 'c'].map((key) => kept.get(key))).toEqual([3, undefined, 4]);
-  kept.put('d', 5, 50);
-  expect(['a', 'c', 'd'].map((key) => kept.get(key))).toEqual([undefined, undefined, 5]);
-  kept.delete('d');
-  kept.put('e', 6, 10);
-  expect(kept.get('e')).toBe(6);
 });
 
 describe('the time of the thread that receives events', () => {

@@ -91,14 +91,7 @@ export const PLACES: Record<string, Place> = {
     holds: 'the list of products',
     imports: Object.keys(PRODUCTS).map((name) => `${name}/manifest.ts`),
   },
-  ...product('exports', PRODUCTS.exports),
-  ...product('actions', PRODUCTS.actions),
-  ...product('functions', PRODUCTS.functions),
-  ...product('integrations', PRODUCTS.integrations),
-  ...product('cohorts', PRODUCTS.cohorts),
-  ...product('flags', PRODUCTS.flags),
-  ...product('surveys', PRODUCTS.surveys),
-  ...product('queries', PRODUCTS.queries),
+  ...Object.assign({}, ...Object.entries(PRODUCTS).map(([name, beside]) => product(name, beside))),
   'integrations/kinds': {
     paths: ['integrations/kinds/'],
     holds: 'the kinds of integrations: settings, secrets and hosts of each; a registry',
@@ -123,16 +116,8 @@ export const PLACES: Record<string, Place> = {
   },
   'api/areas': {
     paths: [
-      ...[
-        'api/capture/',
-        'api/remote-config.ts',
-        'api/browser-scripts.ts',
-        'api/exports/',
-        'api/tenancy/',
-        'api/people/',
-      ],
-      ...['api/events/', 'api/actions/', 'api/integrations/', 'api/functions/', 'api/health.ts'],
-      ...['api/cohorts/', 'api/flags/', 'api/surveys/', 'api/queries/'],
+      ...['api/capture/', 'api/remote-config.ts', 'api/browser-scripts.ts', 'api/tenancy/', 'api/people/'],
+      ...['api/events/', 'api/health.ts', ...Object.keys(PRODUCTS).map((name) => `api/${name}/`)],
     ],
     holds: 'one folder for each area: routes with their schemas and views',
     imports: [

@@ -5,7 +5,6 @@ export default {
   testSequencer: '<rootDir>/test/support/longest-first.ts',
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
-  extensionsToTreatAsEsm: ['.ts'],
   transform: {},
   setupFilesAfterEnv: ['<rootDir>/test/support/every-file.ts'],
   globalSetup: '<rootDir>/test/support/global-setup.ts',

@@ -14,13 +14,6 @@ export function meaningOf(status: number | undefined): [DestinationErrorCode, st
   return undefined;
 }
 
-/** The milliseconds of a `Retry-After`, which holds seconds or a date. */
-export function retryAfter(value: string | undefined, now: Date = new Date()): number | undefined {
-  if (value === undefined) return undefined;
-  const milliseconds = /^\d+$/.test(value.trim()) ? Number(value) * 1000 : Date.parse(value) - now.getTime();
-  return Number.isNaN(milliseconds) ? undefined : Math.max(0, milliseconds);
-}
-
 /** Whether a client says that a connection was cut, or that an answer ends too early. */
 export const isCut = (message: string): boolean =>
   /^aborted$|premature close|terminated|socket hang up|parse error/i.test(message);

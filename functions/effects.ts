@@ -1,8 +1,10 @@
 // What programs ask of the world: requests.
+
 import { nextTurn } from '../db/loop-turns.ts';
 import type { Egress } from '../egress/egress.ts';
 import { LITTLE } from '../egress/fetch.ts';
 import { exceeds, type JsonLimits } from '../values/nesting.ts';
+import { retryAfter } from '../values/retry-after.ts';
 import type { InvocationLog } from './rules/logs.ts';
 import { answerTo, type MockedAnswer } from './rules/mocks.ts';
 import type { Redact } from './rules/redact.ts';
@@ -167,13 +169,6 @@ function answerOf(text: string): unknown {
   }
 }
 
-/** Reads how long a server wants to be left alone: seconds, or a time. */
-function retryAfterOf(value: string | undefined): number | null {
-  if (value === undefined) return null;
-  const seconds = /^\d+$/.test(value.trim()) ? Number(value) * 1_000 : Date.parse(value) - Date.now();
-  return Number.isFinite(seconds) && seconds > 0 ? seconds : null;
-}
-
 /** Adds headers that a request does not have. */
 function completed(headers: Record<string, string>, more: Readonly<Record<string, string>> = {}) {
   const given = new Set(Object.keys(headers).map((name) => name.toLowerCase()));
@@ -258,9 +253,9 @@ export async function fetchFor(args: readonly unknown[], context: FetchContext):
     size = answer.body.length;
     // Large ones are taken apart one after the other, and others have their turn between them.
     if (size > LITTLE) await nextTurn();
-    const retryAfter = retryAfterOf(answer.headers['retry-after']);
+    const wait = retryAfter(answer.headers['retry-after'], Date.now()) ?? null;
     const json = answer.body.toString('utf8');
-    return done({ status: answer.status, body: answerOf(json) }, null, { retryAfter, json });
+    return done({ status: answer.status, body: answerOf(json) }, null, { retryAfter: wait, json });
   } catch (error) {
     if (context.signal?.aborted) throw context.signal.reason;
     if (error instanceof NotNowError) throw error;

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import os from 'node:os';
 import { cohortStates } from '../cohorts/reads/known-cohorts.ts';
 import { type Config, MOST_RUNS, workerPools } from '../config.ts';
 import { type Address, createPool, type PoolLimits } from '../db/pool.ts';
@@ -14,6 +13,7 @@ import { createQueryCompiler } from '../queries/compiler.ts';
 import { compilesWhole } from '../queries/whole.ts';
 import type { Keyring } from '../secrets/envelope.ts';
 import { openKeys } from '../secrets/key-source.ts';
+import { machineMemory } from '../telemetry/machine-memory.ts';
 
 /**
  * How many runs are in progress at once: those that schedules start, and those of backfills together with
@@ -62,12 +62,6 @@ export function lanesOf(concurrency: number): Lanes {
   return { exports: Math.max(1, concurrency - backfills), backfills };
 }
 
-/** Returns the memory of the machine, or of the container if that is less. */
-function memoryOf(): number {
-  const limit = process.constrainedMemory();
-  return limit > 0 ? Math.min(limit, os.totalmem()) : os.totalmem();
-}
-
 /** How long a worker may read a query that it exports, in milliseconds. */
 const LONGEST_READING = 60_000;
 
@@ -89,7 +83,7 @@ export function createExportTools(
     metrics = createExportMetrics(undefined),
   }: SharedTools,
 ): ExportTools {
-  const lanes = lanesOf(exportConcurrency(config, memoryOf()));
+  const lanes = lanesOf(exportConcurrency(config, machineMemory()));
   // A query that is exported was read once before, so one that takes long shows that the machine is busy.
   const queryCompiler = createQueryCompiler({ threads: 1, timeoutMs: LONGEST_READING });
   const compiler = withWholeQueries(createCompiler(), {

@@ -5,6 +5,7 @@ import type { Health } from '../../exports/rows/health.ts';
 import { type ExportWait, findWaits } from '../../exports/rows/place-workers.ts';
 import { latestRuns } from '../../exports/rows/run-lists.ts';
 import type { RunRow } from '../../exports/rows/runs.ts';
+import { isOnce } from '../../exports/rules/once.ts';
 import { instantText } from '../../values/dates.ts';
 import { CommandError, say, withPool } from '../context.ts';
 import { allExports } from '../find-export.ts';
@@ -93,7 +94,8 @@ export function exportsCommand(program: Command): void {
               : null,
           });
           if (options.json) continue;
-          const every = /^every|^once$/.test(row.interval) ? row.interval : `every ${row.interval}`;
+          const every =
+            isOnce(row) || row.interval.startsWith('every') ? row.interval : `every ${row.interval}`;
           say(
             `${row.id}  ${row.name}  project ${row.project_id}, ${row.model} ${every} to ${row.destination_type}: ` +
               `${stateText(row, health, wait)}; ${runText(last)}`,

@@ -4,12 +4,13 @@ import {
   newPipeline,
   StorageSharedKeyCredential,
 } from '@azure/storage-blob';
+import { retryAfter } from '../../values/retry-after.ts';
 import { LongAnswerError } from '../answers.ts';
 import type { StoreWork, Surroundings } from '../destination.ts';
 import { DestinationError, type DestinationErrorCode, networkError, withoutSecrets } from '../errors.ts';
 import { RedirectedError } from '../guarded-request.ts';
 import { type RequestOptions, type Requests, requestsTo } from '../requests.ts';
-import { isCut, meaningOf, retryAfter } from '../statuses.ts';
+import { isCut, meaningOf } from '../statuses.ts';
 import { type AzureBlobConfig, endpointOf } from './config.ts';
 import { guardedHttpClient } from './http-client.ts';
 
@@ -157,7 +158,7 @@ function azureError(error: unknown, config: AzureBlobConfig, where: string, doin
   if (error instanceof RedirectedError) return make('mismatch', `${error.message}; check endpoint_url`);
   // The server chooses the code.
   const soon = Object.hasOwn(SOON, code) ? SOON[code] : undefined;
-  const wait = retryAfter((error as ServiceError).response?.headers?.get('retry-after'));
+  const wait = retryAfter((error as ServiceError).response?.headers?.get('retry-after'), Date.now());
   if (soon) return make(soon, `the server says ${code}`, wait);
   const known = Object.hasOwn(OPERATOR, code) ? OPERATOR[code] : undefined;
   if (known) return make(known[0], known[1]);

@@ -1,11 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { AccessTokenError, AccessTokens } from '../../egress/google-tokens.ts';
+import { retryAfter } from '../../values/retry-after.ts';
 import { LongAnswerError } from '../answers.ts';
 import type { StoreWork, Surroundings } from '../destination.ts';
 import { DestinationError, type DestinationErrorCode, networkError, withoutSecrets } from '../errors.ts';
 import { answerText, guardedRequest, RedirectedError } from '../guarded-request.ts';
 import { type RequestOptions, type Requests, requestsTo } from '../requests.ts';
-import { isCut, meaningOf, retryAfter } from '../statuses.ts';
+import { isCut, meaningOf } from '../statuses.ts';
 import { type Answer, type Api, type Call, jsonApi, NONE, xmlApi } from './api.ts';
 import { accountOf, endpointOf, type GoogleConfig } from './config.ts';
 import { signatureHeaders } from './signature.ts';
@@ -42,7 +43,7 @@ export class RefusedError extends Error {
     super(message);
     this.status = status;
     this.code = code;
-    this.retryAfterMilliseconds = retryAfter(after);
+    this.retryAfterMilliseconds = retryAfter(after, Date.now());
   }
 }
 

@@ -1,9 +1,9 @@
 import type { FetchAnswer } from '../../egress/fetch.ts';
+import { retryAfter } from '../../values/retry-after.ts';
 import type { Surroundings } from '../destination.ts';
 import { DestinationError, networkError, withoutSecrets } from '../errors.ts';
 import { limitsOf, requestLimit } from '../limits.ts';
 import { type Persistence, patiently } from '../retry.ts';
-import { retryAfter } from '../statuses.ts';
 import type { HttpConfig } from './config.ts';
 
 const MOST_ANSWER_BYTES = 64 * 1024;
@@ -23,7 +23,7 @@ function answerError(answer: FetchAnswer, config: HttpConfig, now: Date): Destin
     .replaceAll(/\s+/g, ' ')
     .slice(0, 200);
   const text = `${where}: the receiver answered ${status}${said ? ` (${said})` : ''}`;
-  const options = { retryAfterMilliseconds: retryAfter(answer.headers['retry-after'], now) };
+  const options = { retryAfterMilliseconds: retryAfter(answer.headers['retry-after'], now.getTime()) };
   if (status === 429) return new DestinationError('throttled', text, options);
   if (status >= 500) return new DestinationError('unavailable', text, options);
   if (status === 401 || status === 403)

@@ -1,6 +1,6 @@
 import type { Column } from '../../formats/columns.ts';
 import type { Model } from '../../models/index.ts';
-import { hasKey, keyOf, keysText } from './rules.ts';
+import { absentOrder, hasKey, keyOf, keysText } from './rules.ts';
 
 /** Columns that every table of Postgres has. No others can be called so. */
 const SYSTEM_COLUMNS = new Set(['tableoid', 'xmin', 'cmin', 'xmax', 'cmax', 'ctid']);
@@ -27,7 +27,7 @@ export function columnFault(
   if (!keyOf(rules, names)) {
     return `PostgreSQL batch exports of ${model} need the columns ${keysText(rules)}, by which a row that is sent again is recognised`;
   }
-  const absent = (rules.newer?.order ?? []).filter((name) => !names.has(name));
+  const absent = absentOrder(rules, names);
   if (absent.length === 0) return undefined;
   return `PostgreSQL batch exports of ${model} need the columns ${absent.join(' and ')}, which tell which of two rows is newer`;
 }

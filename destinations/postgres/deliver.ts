@@ -5,7 +5,7 @@ import { place, postgresError, type Session, stateOf, withConnection } from './c
 import { CallerError, sendCopy } from './copy-in.ts';
 import { directChanges, directRows } from './direct.ts';
 import { replaceOwnTable } from './own-table.ts';
-import { hasKey } from './rules.ts';
+import { absentOrder, hasKey } from './rules.ts';
 import { countStaged, insertEach, insertText, rejectedRows, stageRows } from './stage.ts';
 import { LOCK_TIMEOUT, lockTable, prepareTable, quoted, type TargetTable, tableName } from './table.ts';
 
@@ -93,7 +93,7 @@ async function deliverStaged(
 
 function requireColumns(config: PostgresConfig, table: TargetTable, delivery: Delivery): void {
   const names = new Set(table.columns.map((column) => column.name));
-  const absent = (delivery.rules.newer?.order ?? []).filter((name) => !names.has(name));
+  const absent = absentOrder(delivery.rules, names);
   if (absent.length > 0) {
     throw new DestinationError(
       'mismatch',

@@ -7,5 +7,9 @@ export const hasKey = ({ keys }: TableRules): boolean => keys.length > 0;
 export const keyOf = ({ keys }: TableRules, names: ReadonlySet<string>): readonly string[] | undefined =>
   keys.find((key) => key.every((name) => names.has(name)));
 
+/** The columns that tell which of two rows is newer and that are not there. */
+export const absentOrder = ({ newer }: TableRules, names: ReadonlySet<string>): readonly string[] =>
+  (newer?.order ?? []).filter((name) => !names.has(name));
+
 /** Names the possible keys, for messages. */
 export const keysText = ({ keys }: TableRules): string => keys.map((key) => key.join(' and ')).join(', or ');

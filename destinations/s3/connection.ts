@@ -1,10 +1,11 @@
 import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
 import type { AgentPair } from '../../egress/sockets.ts';
+import { retryAfter } from '../../values/retry-after.ts';
 import { LongAnswerError } from '../answers.ts';
 import type { StoreWork, Surroundings } from '../destination.ts';
 import { DestinationError, type DestinationErrorCode, networkError, withoutSecrets } from '../errors.ts';
 import { type RequestOptions, type Requests, requestsTo } from '../requests.ts';
-import { isCut, meaningOf, retryAfter } from '../statuses.ts';
+import { isCut, meaningOf } from '../statuses.ts';
 import { boundAnswers } from './bound-answers.ts';
 import type { S3Config } from './config.ts';
 
@@ -158,7 +159,7 @@ function s3Error(error: unknown, config: S3Config, where: string, doing: string)
   if (error instanceof LongAnswerError) return make('unavailable', error.message);
   // The server chooses the name.
   const soon = Object.hasOwn(SOON, name) ? SOON[name] : undefined;
-  const wait = retryAfter((error as ServiceError).$response?.headers?.['retry-after']);
+  const wait = retryAfter((error as ServiceError).$response?.headers?.['retry-after'], Date.now());
   if (soon) return make(soon, `the server says ${name}`, wait);
   const known = Object.hasOwn(OPERATOR, name) ? OPERATOR[name] : undefined;
   if (known) return make(known[0], known[1]);

@@ -11,7 +11,7 @@ import {
   setPaused,
 } from '../rows/batch-exports.ts';
 import { withFailed } from '../rules/missed.ts';
-import { lengthOf } from '../rules/once.ts';
+import { requireIntervals } from '../rules/once.ts';
 import { syncRow } from '../sync-row.ts';
 import { auditExport } from './audit.ts';
 import { type BegunBackfill, beginBackfill } from './backfill.ts';
@@ -29,7 +29,7 @@ export async function pauseExport(deps: Dependencies, actor: Actor, key: ExportK
   await transaction(pool, async (client) => {
     const row = await lockBatchExport(client, key);
     if (!row) throw absent(key);
-    lengthOf(row);
+    requireIntervals(row);
     if (await setPaused(client, key, true)) {
       await auditExport(client, actor, key, 'updated', change(true));
     }
@@ -56,7 +56,7 @@ export async function unpauseExport(
   const { row, begun } = await transaction(pool, async (client) => {
     const row = await lockBatchExport(client, key);
     if (!row) throw absent(key);
-    lengthOf(row);
+    requireIntervals(row);
     const pauses = await listPauses(client, key, row.last_paused_at ?? row.created_at);
     if (!(await setPaused(client, key, false))) return { row };
     await auditExport(client, actor, key, 'updated', change(false));

@@ -1,6 +1,7 @@
 import type { Queryable, Transaction } from '../../db/pool.ts';
 import { fits } from '../../db/reading.ts';
 import { uuidv7 } from '../../db/uuid.ts';
+import type { IntervalLength } from '../../intervals/index.ts';
 import type { Source } from '../../models/index.ts';
 import { LOCK_KINDS } from './locks.ts';
 
@@ -14,7 +15,7 @@ export interface BatchExportRow {
   /** The secret keys of the configuration, encrypted by `reads/settings.ts`. Null: there are none. */
   secrets: string | null;
   /** `once`: it has no intervals, and exports the result of `hogql_query` when it is created. */
-  interval: 'every 5 minutes' | 'every 15 minutes' | 'hour' | 'day' | 'week' | 'once';
+  interval: IntervalLength | 'once';
   timezone: string;
   /** How many seconds after midnight days begin, and after the midnight of Sunday weeks, in local time. */
   interval_offset: number;

@@ -18,8 +18,16 @@ export const onceRange = ({ created_at }: Pick<BatchExportRow, 'created_at'>): O
 });
 
 /** Returns the length of an export's intervals. Refuses an export that runs once, because it has none. */
-export function lengthOf({ interval }: Cut): IntervalLength {
-  if (interval !== 'once') return interval;
+export function lengthOf(row: Cut): IntervalLength {
+  requireIntervals(row);
+  return row.interval;
+}
+
+/** Refuses an export that runs once. */
+export function requireIntervals<Row extends Cut>(
+  row: Row,
+): asserts row is Row & { interval: IntervalLength } {
+  if (!isOnce(row)) return;
   throw refuse.invalid(
     null,
     'This batch export runs once, when it is created. It has no intervals, no schedule and no backfills. Retry its run ' +

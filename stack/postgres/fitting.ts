@@ -1,6 +1,6 @@
 import { readdirSync, statfsSync, statSync } from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
+import { machineMemory } from '../../telemetry/machine-memory.ts';
 
 const MB = 1024 ** 2;
 const GB = 1024 ** 3;
@@ -11,9 +11,6 @@ export interface Room {
   /** What Postgres's log may grow into: the free space, and what the log takes now. */
   disk: number;
 }
-
-/** The memory of the machine, or of the control group that this process lives in. */
-const memoryHere = () => Math.min(os.totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
 
 function bytesIn(directory: string): number {
   try {
@@ -30,7 +27,7 @@ function bytesIn(directory: string): number {
 export function roomFor(dataDir: string, memoryMb?: number): Room {
   const { bavail, bsize } = statfsSync(dataDir);
   return {
-    memory: memoryMb === undefined ? memoryHere() : memoryMb * MB,
+    memory: memoryMb === undefined ? machineMemory() : memoryMb * MB,
     disk: bavail * bsize + bytesIn(path.join(dataDir, 'postgres', 'pg_wal')),
   };
 }

@@ -6,7 +6,6 @@ import { bindDestination } from '../../destinations/bind.ts';
 import type { Delivered } from '../../destinations/destination.ts';
 import { MOST_BODY_BYTES, timestampText, withMembers } from '../../destinations/http/batch.ts';
 import { runTestStep } from '../../destinations/settings.ts';
-import { retryAfter } from '../../destinations/statuses.ts';
 import { createEgress, type Egress } from '../../egress/egress.ts';
 import { modelOf } from '../../models/index.ts';
 import { apiForFile } from '../support/api.ts';
@@ -307,13 +306,6 @@ test.each([
   [823_186_800_123_456n, '2026-01-31T15:00:00.123456Z'],
 ])('%d microseconds since 2000', (microseconds, text) => {
   expect(timestampText(microseconds)).toBe(text);
-});
-
-test('Retry-After in both of its forms', () => {
-  expect(retryAfter('7', NOW)).toBe(7_000);
-  expect(retryAfter('Sun, 01 Feb 2026 12:00:09 GMT', NOW)).toBe(9_000);
-  expect(retryAfter('Sun, 01 Feb 2026 11:00:00 GMT', NOW)).toBe(0);
-  expect(retryAfter('soon', NOW)).toBeUndefined();
 });
 
 test('the test of a connection that its receiver refuses', async () => {

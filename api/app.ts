@@ -15,6 +15,7 @@ import { errors, refuseBadHttp, sendError, toApiError } from './errors.ts';
 import { LiveEvents } from './events/live/live-events.ts';
 import { addressOf, letTakeTurns } from './fair-starts.ts';
 import { createFlags, notesCalls } from './flags/dependencies.ts';
+import { frontPageRoutes } from './front-page.ts';
 import { healthRoutes } from './health.ts';
 import { createRequestDurations, measureRequests } from './http-metrics.ts';
 import { KnownKeys } from './known-keys.ts';
@@ -123,6 +124,7 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
     measureRequests(site, durations);
     answerUnknownPaths(site, paths);
     await serveDocumentation(site);
+    frontPageRoutes(site.withTypeProvider<ZodTypeProvider>(), config.SLUICE_PUBLIC_URL);
     healthRoutes(site.withTypeProvider<ZodTypeProvider>(), { ...deps, flags });
     await site.register(async (scope) => {
       const management = scope.withTypeProvider<ZodTypeProvider>();

@@ -131,7 +131,7 @@ export const PLACES: Record<string, Place> = {
         'api/tenancy/',
         'api/people/',
       ],
-      ...['api/events/', 'api/actions/', 'api/integrations/', 'api/functions/', 'api/health.ts'],
+      ...['api/events/', 'api/actions/', 'api/integrations/', 'api/functions/', 'api/health.ts', 'api/front-page.ts'],
       ...['api/cohorts/', 'api/flags/', 'api/surveys/', 'api/queries/'],
     ],
     holds: 'one folder for each area: routes with their schemas and views',

@@ -23,6 +23,7 @@ import { answerUnknownPaths, knowPaths } from './method-not-allowed.ts';
 import { describeApi, serveDocumentation } from './openapi.ts';
 import { DirectRoutes, goDirectly } from './public/direct.ts';
 import { openLane } from './public/lane.ts';
+import { refuseUnknownParameters } from './query-parameters.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { ROUTES, type Routes } from './routes.ts';
 import { boundSockets } from './sockets.ts';
@@ -197,6 +198,7 @@ async function guardManagement(
   });
   management.addHook('onRequest', access.onRequest);
   management.addHook('preValidation', access.preValidation);
+  refuseUnknownParameters(management);
   management.addHook('onResponse', async (request, reply) => access.onResponse(request, reply));
   management.addHook('onClose', access.finish);
 }

@@ -26,12 +26,6 @@ export const pageQuery = z.object({
     .meta({ type: 'integer', description: 'Index of the first result, 0 by default.' }),
 });
 
-/**
- * The query parameters of a list with filters. It refuses unknown parameters, because a list that ignored a misspelt
- * filter would show everything.
- */
-export const strictPageQuery = pageQuery.extend({ personal_api_key: z.string().optional() }).strict();
-
 /** The schema of one page of a list. */
 export const page = <T extends z.ZodType>(item: T) =>
   z.object({

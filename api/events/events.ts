@@ -173,7 +173,6 @@ export function eventRoutes(app: App, deps: ApiDependencies): void {
           include_person: includePerson,
           format,
           escape_formulas: escapeFormulas,
-          personal_api_key: z.string().optional(),
         }),
         response: { 200: eventRecord },
       },

@@ -9,14 +9,13 @@ import { clientSignal } from '../asker.ts';
 import { bounded } from '../bounded-query.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
-import { page, pageOf, paginated, strictPageQuery } from '../pagination.ts';
+import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import { groupType } from '../tenancy/project-schema.ts';
 import { group, groupTypeIndex, groupTypeNames, groupView } from './group-schema.ts';
 
 const TAGS = ['groups'];
 const params = z.object({ project_id: z.string() });
 const groupParams = params.extend({ id: z.string() });
-const noQuery = z.strictObject({ personal_api_key: z.string().optional() });
 
 /** Adds the routes that read and delete groups and name their types. Events create groups. */
 export function groupRoutes(app: App, { pool, readingPool, config }: ApiDependencies): void {
@@ -28,7 +27,7 @@ export function groupRoutes(app: App, { pool, readingPool, config }: ApiDependen
         tags: TAGS,
         summary: 'List groups by type and key',
         params,
-        querystring: strictPageQuery.extend({
+        querystring: pageQuery.extend({
           group_type_index: groupTypeIndex.optional().meta({ description: 'Only groups of this type.' }),
           search: z.string().optional().meta({ description: 'Only groups whose key begins with this text.' }),
         }),
@@ -58,7 +57,7 @@ export function groupRoutes(app: App, { pool, readingPool, config }: ApiDependen
         tags: TAGS,
         summary: 'Find a group by its type and key',
         params,
-        querystring: noQuery.extend({ group_type_index: groupTypeIndex, group_key: z.string() }),
+        querystring: z.object({ group_type_index: groupTypeIndex, group_key: z.string() }),
         response: { 200: group },
       },
     },
@@ -91,7 +90,6 @@ export function groupRoutes(app: App, { pool, readingPool, config }: ApiDependen
         summary: 'Delete a group',
         description: 'The events of the group stay. A later `$groupidentify` event creates the group again.',
         params: groupParams,
-        querystring: noQuery,
         response: { 204: z.null() },
       },
     },
@@ -121,7 +119,6 @@ export function groupRoutes(app: App, { pool, readingPool, config }: ApiDependen
         tags: TAGS,
         summary: 'List the group types in the order of their indexes',
         params,
-        querystring: noQuery,
         response: { 200: z.array(groupType) },
       },
     },
@@ -137,7 +134,6 @@ export function groupRoutes(app: App, { pool, readingPool, config }: ApiDependen
         summary: 'Set the display names of group types',
         description: 'The body and the answer are lists. `group_type`, which events use, cannot be changed.',
         params,
-        querystring: noQuery,
         body: groupTypeNames,
         response: { 200: z.array(groupType) },
       },

@@ -12,7 +12,7 @@ import { clientSignal } from '../asker.ts';
 import { bounded } from '../bounded-query.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
-import { page, pageOf, paginated, strictPageQuery } from '../pagination.ts';
+import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import {
   bulkDeleted,
   bulkDeletion,
@@ -26,7 +26,7 @@ const TAGS = ['persons'];
 const params = z.object({ project_id: z.string() });
 const personParams = params.extend({ id: z.string() });
 
-const listQuery = strictPageQuery.extend({
+const listQuery = pageQuery.extend({
   distinct_id: z.string().optional().meta({ description: 'Only the person with this distinct_id.' }),
   email: z.string().optional().meta({ description: 'Only persons with this email, in any case.' }),
   search: z.string().optional().meta({
@@ -113,7 +113,6 @@ export function personRoutes(app: App, { pool, readingPool, config, products }: 
         description:
           'The events of the person stay. A later event with one of the distinct ids creates a new person.',
         params: personParams,
-        querystring: z.strictObject({ personal_api_key: z.string().optional() }),
         response: { 204: z.null() },
       },
     },
@@ -136,7 +135,6 @@ export function personRoutes(app: App, { pool, readingPool, config, products }: 
         tags: TAGS,
         summary: 'Delete up to 1000 persons at once',
         params,
-        querystring: z.strictObject({ personal_api_key: z.string().optional() }),
         body: bulkDeletion,
         response: { 200: bulkDeleted },
       },

@@ -63,6 +63,7 @@ async function stateOfBen(): Promise<string> {
     ['feature_flags', 'project_id = $1', ben.projectId],
     ['early_access_features', 'project_id = $1', ben.projectId],
     ['surveys', 'project_id = $1', ben.projectId],
+    ['annotations', 'project_id = $1', ben.projectId],
   ] as const;
   const texts: string[] = [];
   for (const [table, condition, value] of tables) {

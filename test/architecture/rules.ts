@@ -82,6 +82,7 @@ export const PRODUCTS = {
   flags: [],
   surveys: [],
   queries: [],
+  annotations: [],
 } as const;
 
 /** Who may import whom. docs/architecture.md prints this as a table. */
@@ -99,6 +100,7 @@ export const PLACES: Record<string, Place> = {
   ...product('flags', PRODUCTS.flags),
   ...product('surveys', PRODUCTS.surveys),
   ...product('queries', PRODUCTS.queries),
+  ...product('annotations', PRODUCTS.annotations),
   'integrations/kinds': {
     paths: ['integrations/kinds/'],
     holds: 'the kinds of integrations: settings, secrets and hosts of each; a registry',
@@ -131,8 +133,15 @@ export const PLACES: Record<string, Place> = {
         'api/tenancy/',
         'api/people/',
       ],
-      ...['api/events/', 'api/actions/', 'api/integrations/', 'api/functions/', 'api/health.ts', 'api/front-page.ts'],
-      ...['api/cohorts/', 'api/flags/', 'api/surveys/', 'api/queries/'],
+      ...[
+        'api/events/',
+        'api/actions/',
+        'api/integrations/',
+        'api/functions/',
+        'api/health.ts',
+        'api/front-page.ts',
+      ],
+      ...['api/cohorts/', 'api/flags/', 'api/surveys/', 'api/queries/', 'api/annotations/'],
     ],
     holds: 'one folder for each area: routes with their schemas and views',
     imports: [

@@ -141,6 +141,15 @@ export async function keepSettings(
   );
 }
 
+/** Sets `ingested_event` of the projects that have had an event. Returns how many had none before. */
+export async function noteIngestedEvents(queryable: Queryable): Promise<number> {
+  const { rowCount } = await queryable.query(
+    `update projects p set ingested_event = true
+     where not ingested_event and exists (select from event_ids i where i.project_id = p.id)`,
+  );
+  return rowCount ?? 0;
+}
+
 export async function deleteProject(queryable: Queryable, id: number): Promise<boolean> {
   const { rowCount } = await queryable.query('delete from projects where id = $1', [id]);
   return rowCount === 1;

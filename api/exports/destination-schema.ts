@@ -45,12 +45,13 @@ const config = freeForm.nullish().meta({
 
 /** Tools of others send this with every destination. Elsewhere it names stored credentials. */
 const integration = z
-  .null({
+  .unknown()
+  .refine((value) => value === null || value === undefined, {
     error:
       'Destinations have no integrations: the credentials of a batch export are in its `config`. Leave `integration_id` out, or send null.',
   })
   .optional()
-  .meta({ description: 'Always null: credentials are in `config`.' });
+  .meta({ type: 'null', description: 'Always null: credentials are in `config`.' });
 
 /** The destination in a PUT or in a test of a destination. Its configuration may be incomplete. */
 export const destination = z.object({ type, config, integration_id: integration });

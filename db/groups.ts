@@ -44,13 +44,15 @@ export async function listGroups(
   const { search, groupKey } = query;
   if (groupKey) conditions.push(`g.group_key ilike ${given(containsPattern(groupKey))}`);
   if (search) {
-    const names = 'group_names(w.group_key, w.properties)';
-    const inside = `lower(${names}) like lower(${given(containsPattern(search))})`;
+    const inside = `like lower(${given(containsPattern(search))})`;
+    // What has all words of a text need not have the text.
     conditions.push(`g.id in (
       select k.id from groups k where k.project_id = $1 and k.group_type_index = any($2::smallint[])
         and k.group_key like ${given(prefixPattern(search))}
       union select w.id from groups w where w.project_id = $1
-        and word_vector(w.project_id, ${names}) @@ word_query($1, ${given(search)}) and ${inside})`);
+        and word_vector(w.project_id, group_names(w.group_key, w.properties)) @@ word_query($1, ${given(search)})
+        and (lower(w.group_key) ${inside} or exists (
+          select from jsonb_each_text(w.properties) as one (name, value) where lower(one.value) ${inside})))`);
   }
   const where = conditions.join(' and ');
   const at = values.length;

@@ -119,6 +119,7 @@ function conditionsOf(query: PersonQuery, values: unknown[]): string {
         where w.project_id = $1 and w.words @@ word_query($1, ${text}) ${exact}
       union select changed.id from persons changed
         where changed.project_id = $1 and lower(person_names(changed.properties)) ${inside}
+        and word_vector($1, person_names(changed.properties)) @@ word_query($1, ${text})
         and changed.changed_at > coalesce(
           (select r.through from person_words_read r where r.project_id = $1), '-infinity')
       union

@@ -84,7 +84,8 @@ export function groupRoutes(app: App, deps: ApiDependencies): void {
       schema: {
         tags: TAGS,
         summary: 'Create a group',
-        description: 'Stores an event `$groupidentify`. The type must be known: an event with `$groups` makes it.',
+        description:
+          'Stores an event `$groupidentify`. The type must be known: an event with `$groups` makes it.',
         params,
         body: newGroup,
         response: { 201: group },

@@ -27,7 +27,10 @@ export const person = z
   .meta({ id: 'Person' });
 
 export const personPage = page(person).extend({
-  count: z.int().nullable().meta({ description: 'How many persons there are. Null: nobody has counted them.' }),
+  count: z
+    .int()
+    .nullable()
+    .meta({ description: 'How many persons there are. Null: nobody has counted them.' }),
 });
 
 export function personView(row: PersonRow): z.output<typeof person> {
@@ -93,15 +96,20 @@ export const bulkDeleted = z.object({
 /** How many persons are looked up at once. */
 export const MAX_BATCH = 200;
 const batch = (of: string) =>
-  z.unknown().optional().meta({
-    type: 'array',
-    items: { type: 'string' },
-    description: `${of} The first ${MAX_BATCH} are looked up. Anything but a list finds nobody.`,
-  });
+  z
+    .unknown()
+    .optional()
+    .meta({
+      type: 'array',
+      items: { type: 'string' },
+      description: `${of} The first ${MAX_BATCH} are looked up. Anything but a list finds nobody.`,
+    });
 export const distinctIdsBatch = z.object({ distinct_ids: batch('Distinct ids.') });
 export const uuidsBatch = z.object({ uuids: batch('Uuids of persons.') });
 export const personsFound = z.object({
-  results: z.record(z.string(), person).meta({ description: 'The persons that there are, by what was asked for.' }),
+  results: z
+    .record(z.string(), person)
+    .meta({ description: 'The persons that there are, by what was asked for.' }),
 });
 
 const propertyKey = z.string().min(1).max(400);
@@ -112,7 +120,9 @@ export const propertyValue = z.object({
     error: 'This field is required.',
   }),
 });
-export const propertyDeletion = z.object({ $unset: propertyKey.meta({ description: 'The name of the property.' }) });
+export const propertyDeletion = z.object({
+  $unset: propertyKey.meta({ description: 'The name of the property.' }),
+});
 export const propertiesPatch = z.object({
   properties: freeForm.meta({ description: 'Properties to set. Others stay.' }),
 });

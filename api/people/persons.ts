@@ -1,13 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { DoomedPersons } from '../../db/person-deletions.ts';
-import {
-  findPerson,
-  findPersonIds,
-  findPersonsOf,
-  listPersons,
-  type PersonRow,
-} from '../../db/persons.ts';
+import { findPerson, findPersonIds, findPersonsOf, listPersons, type PersonRow } from '../../db/persons.ts';
 import { type Transaction, transaction } from '../../db/pool.ts';
 import type { Asker } from '../../db/turns.ts';
 import { ask } from '../../queries/commands/ask.ts';
@@ -23,7 +17,7 @@ import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { flatten, sendCsv, sheetOf, sheetTexts, wantsCsv } from '../events/csv.ts';
 import { escapeFormulas, filters, format, isTrue, parameters } from '../events/list-query.ts';
-import { pageLinks, pageOf, pageQuery, type PageRequest } from '../pagination.ts';
+import { type PageRequest, pageLinks, pageOf, pageQuery } from '../pagination.ts';
 import { queryDependencies } from '../queries/query.ts';
 import { storeOwnEvent } from './own-events.ts';
 import {
@@ -56,10 +50,12 @@ const listQuery = pageQuery.extend({
       'Only the person with this uuid, and persons whose distinct_id, email or name begins with this text, or whose email or name has it at the beginning of a word. Case matters for the distinct_id only.',
   }),
   properties: filters.meta({
-    description: 'Filters on properties, as JSON: `[{"key": "plan", "value": "gold", "operator": "exact", "type": "person"}]`.',
+    description:
+      'Filters on properties, as JSON: `[{"key": "plan", "value": "gold", "operator": "exact", "type": "person"}]`.',
   }),
   include_total: z.string().optional().meta({
-    description: 'With `properties`, `count` is null unless this is given: it takes as long as reading all persons.',
+    description:
+      'With `properties`, `count` is null unless this is given: it takes as long as reading all persons.',
   }),
   format,
   escape_formulas: escapeFormulas,
@@ -69,6 +65,14 @@ type PersonListQuery = z.output<typeof listQuery>;
 /** How many persons a CSV has, as long as the request names no limit. */
 const CSV_LIMIT = 1_000;
 const ADVICE = 'Narrow it with `distinct_id`, `email` or `search`.';
+
+/** Filters as they are meant in a list of persons: what names no type is about properties of persons. */
+function ofPersons(filter: unknown): unknown {
+  if (Array.isArray(filter)) return filter.map(ofPersons);
+  if (typeof filter !== 'object' || filter === null) return filter;
+  if ('values' in filter) return { ...filter, values: ofPersons(filter.values) };
+  return 'key' in filter && !('type' in filter) ? { ...filter, type: 'person' } : filter;
+}
 
 interface PersonPage {
   rows: PersonRow[];
@@ -117,7 +121,10 @@ export function personRoutes(app: App, deps: ApiDependencies): void {
       if (id === undefined) return { rows: [], count: 0, hasMore: false };
       own.push({ type: 'hogql', key: `id = toUUID('${id}')` });
     }
-    const request = { kind: 'ActorsQuery', properties, fixedProperties: own, search } as const;
+    const request = {
+      kind: 'ActorsQuery' as const,
+      ...{ properties: ofPersons(properties), fixedProperties: own, search },
+    };
     const order = ['created_at DESC', 'id DESC'];
     const page = await ask(queries, asker, { ...request, select: ['id'], orderBy: order, ...wanted });
     const ids = page.rows.map(([id]) => JSON.parse(id as string) as string);
@@ -234,7 +241,8 @@ export function personRoutes(app: App, deps: ApiDependencies): void {
         const asker = askerOf(request, reply);
         const isFine = (one: unknown) => typeof one === 'string' && (field !== 'uuids' || isUuid(one));
         if (!asked.every(isFine)) {
-          const message = field === 'uuids' ? 'One or more UUIDs are invalid.' : 'One or more distinct ids are no texts.';
+          const message =
+            field === 'uuids' ? 'One or more UUIDs are invalid.' : 'One or more distinct ids are no texts.';
           throw errors.validation('invalid_input', message, null);
         }
         const names = asked as string[];

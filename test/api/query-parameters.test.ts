@@ -10,7 +10,7 @@ let all: Operation[];
 
 /** SDKs call these, of many versions. */
 const isOfSdks = ({ path }: Operation) =>
-  /\/(flags\/definitions|local_evaluation|remote_config)\/$/.test(path);
+  /\/(flags\/definitions|local_evaluation|remote_config)\/?$/.test(path);
 /** It says first what else it needs. */
 const needsMore = ({ path }: Operation) => /\/(values|find|test|icon)\/$/.test(path);
 const name = ({ method, path }: Operation) => `${method} ${path}`;

@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
+import { CAPTURE_STEPS } from '../../capture/maintenance.ts';
 import { ADMIN, MEMBER } from '../../tenancy/levels.ts';
+import { capturedEvent } from '../capture/support.ts';
 import { apiForFile } from '../support/api.ts';
 import { refusals } from '../support/refusals.ts';
 
@@ -79,6 +81,27 @@ describe('projects', () => {
     ] as const) {
       const refused = await api.request(anna, 'PATCH', url, { [field]: value });
       expect([refused.statusCode, refused.json().attr]).toEqual([400, field]);
+    }
+  });
+
+  test('tell that they have had an event', async () => {
+    const [anna, bob] = [await api.createTenant('Anna'), await api.createTenant('Bob')];
+    await api.ingest.submit({ projectId: anna.projectId, events: [capturedEvent()] });
+    const step = CAPTURE_STEPS.find((one) => one.name === 'noteFirstEvents');
+    const deps = {
+      pool: api.pool,
+      eventRetentionDays: undefined,
+      eventDrops: { isWanted: async () => false, isDropped: async () => {} },
+    };
+    const run = () => step?.run(deps, { signal: new AbortController().signal, beat: () => {} });
+    expect(await run()).toBe(1);
+    expect(await run()).toBe(0);
+    for (const [tenant, expected] of [
+      [anna, true],
+      [bob, false],
+    ] as const) {
+      const { results } = (await api.request(tenant, 'GET', '/api/projects/')).json();
+      expect(results.map((one: { ingested_event: boolean }) => one.ingested_event)).toEqual([expected]);
     }
   });
 

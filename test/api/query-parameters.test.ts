@@ -12,7 +12,7 @@ let all: Operation[];
 const isOfSdks = ({ path }: Operation) =>
   /\/(flags\/definitions|local_evaluation|remote_config)\/?$/.test(path);
 /** It says first what else it needs. */
-const needsMore = ({ path }: Operation) => /\/(values|find|test|icon)\/$/.test(path);
+const needsMore = ({ path }: Operation) => /\/(values|find|test|icon|evaluation_reasons)\/$/.test(path);
 const name = ({ method, path }: Operation) => `${method} ${path}`;
 const ask = (one: Operation, query: string, key: Tenant | string | null = anna) =>
   api.request(key, one.method, fill(one.path, idsOf(anna)) + query);

@@ -30,6 +30,12 @@ export interface PersonQuery {
   offset: number;
 }
 
+/**
+ * So many persons whose words are not read yet are looked at by a search, the last changed first. There are more only while
+ * maintenance is behind.
+ */
+const MOST_UNREAD = 20_000;
+
 /** Columns of a PersonRow; `limit` is the place of the number of distinct ids. */
 const columns = (limit: string) => `p.id, p.created_at, p.is_identified, p.properties,
   array(select d.distinct_id from person_distinct_ids d
@@ -117,11 +123,12 @@ function conditionsOf(query: PersonQuery, values: unknown[]): string {
     conditions.push(`p.id in (${id}
       select w.person_id from person_words w
         where w.project_id = $1 and w.words @@ word_query($1, ${text}) ${exact}
-      union select changed.id from persons changed
-        where changed.project_id = $1 and lower(person_names(changed.properties)) ${inside}
-        and word_vector($1, person_names(changed.properties)) @@ word_query($1, ${text})
-        and changed.changed_at > coalesce(
-          (select r.through from person_words_read r where r.project_id = $1), '-infinity')
+      union select changed.id from (
+          select unread.id, person_names(unread.properties) as names from persons unread
+          where unread.project_id = $1 and unread.changed_at > coalesce(
+            (select r.through from person_words_read r where r.project_id = $1), '-infinity')
+          order by unread.changed_at desc limit ${MOST_UNREAD}) as changed
+        where lower(changed.names) ${inside} and word_vector($1, changed.names) @@ word_query($1, ${text})
       union
       select d.person_id from person_distinct_ids d where d.project_id = $1 and d.distinct_id like ${pattern}
       union select p.id from persons p where p.project_id = $1 and ${indexed('email')} like lower(${pattern}))

@@ -314,8 +314,19 @@ describe("another tenant's ids", () => {
     expect(await get('groups_types/')).toEqual([]);
     for (const body of [{ ids: [idsOf(ben).id] }, { distinct_ids: ['user-1'] }]) {
       const answer = await api.request(anna, 'POST', `${own}/persons/bulk_delete/`, body);
-      expect([answer.statusCode, answer.json()]).toEqual([200, { persons_deleted: 0 }]);
+      expect([answer.statusCode, answer.json()]).toMatchObject([202, { persons_found: 0, persons_deleted: 0 }]);
     }
+    for (const [path, body] of [
+      ['batch_by_distinct_ids', { distinct_ids: ['user-1'] }],
+      ['batch_by_uuids', { uuids: [idsOf(ben).id] }],
+    ] as const) {
+      const answer = await api.request(anna, 'POST', `${own}/persons/${path}/`, body);
+      expect([answer.statusCode, answer.json()]).toEqual([200, { results: {} }]);
+    }
+    expect(await get('persons/values/?key=plan')).toEqual({ results: [], refreshing: false });
+    expect(await get(`persons/?search=${idsOf(ben).id}`)).toMatchObject({ count: 0, results: [] });
+    const set = '[{"key":"plan","operator":"is_not_set","type":"person"}]';
+    expect(await get(`persons/?properties=${encodeURIComponent(set)}`)).toMatchObject({ results: [] });
     expect(await stateOfBen()).toBe(before);
   });
 

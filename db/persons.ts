@@ -119,10 +119,11 @@ function conditionsOf(query: PersonQuery, values: unknown[]): string {
       ? ''
       : `and exists (select from persons named where named.project_id = $1 and named.id = w.person_id
           and lower(person_names(named.properties)) ${inside})`;
-    // Each kind of name is searched in its own index. An OR of them would read every person.
-    conditions.push(`p.id in (${id}
+    // Each kind of name is searched in its own index. An OR of them would read every person, and so may a join with what was
+    // found, whose number Postgres guesses badly. The words name their project, so no index is asked for it.
+    conditions.push(`p.id = any(array(${id}
       select w.person_id from person_words w
-        where w.project_id = $1 and w.words @@ word_query($1, ${text}) ${exact}
+        where w.project_id + 0 = $1 and w.words @@ word_query($1, ${text}) ${exact}
       union select changed.id from (
           select unread.id, person_names(unread.properties) as names from persons unread
           where unread.project_id = $1 and unread.changed_at > coalesce(
@@ -132,7 +133,7 @@ function conditionsOf(query: PersonQuery, values: unknown[]): string {
       union
       select d.person_id from person_distinct_ids d where d.project_id = $1 and d.distinct_id like ${pattern}
       union select p.id from persons p where p.project_id = $1 and ${indexed('email')} like lower(${pattern}))
-      union select p.id from persons p where p.project_id = $1 and ${indexed('name')} like lower(${pattern})))`);
+      union select p.id from persons p where p.project_id = $1 and ${indexed('name')} like lower(${pattern}))))`);
   }
   return conditions.join(' and ');
 }

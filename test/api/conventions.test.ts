@@ -198,7 +198,9 @@ describe('every route', () => {
 
   test('does with and without the slash at the end, and with HEAD', async () => {
     // The path `/` is nothing but a slash.
-    for (const one of all.filter(({ method, path, isStream }) => method === 'GET' && path !== '/' && !isStream)) {
+    for (const one of all.filter(
+      ({ method, path, isStream }) => method === 'GET' && path !== '/' && !isStream,
+    )) {
       const url = fill(one.path, idsOf(anna));
       const [slash, bare, head] = [
         await api.request(anna, 'GET', `${url.replace(/\/$/, '')}/`),

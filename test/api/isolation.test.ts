@@ -314,7 +314,10 @@ describe("another tenant's ids", () => {
     expect(await get('groups_types/')).toEqual([]);
     for (const body of [{ ids: [idsOf(ben).id] }, { distinct_ids: ['user-1'] }]) {
       const answer = await api.request(anna, 'POST', `${own}/persons/bulk_delete/`, body);
-      expect([answer.statusCode, answer.json()]).toMatchObject([202, { persons_found: 0, persons_deleted: 0 }]);
+      expect([answer.statusCode, answer.json()]).toMatchObject([
+        202,
+        { persons_found: 0, persons_deleted: 0 },
+      ]);
     }
     for (const [path, body] of [
       ['batch_by_distinct_ids', { distinct_ids: ['user-1'] }],

@@ -1,4 +1,5 @@
 import { ACTIONS } from './actions/manifest.ts';
+import { ANNOTATIONS } from './annotations/manifest.ts';
 import { COHORTS } from './cohorts/manifest.ts';
 import { EXPORTS } from './exports/manifest.ts';
 import { FLAGS } from './flags/manifest.ts';
@@ -8,7 +9,17 @@ import { QUERIES } from './queries/manifest.ts';
 import { SURVEYS } from './surveys/manifest.ts';
 
 /** The manifests of all products; see `tenancy/product.ts`. */
-export const PRODUCTS = [EXPORTS, ACTIONS, INTEGRATIONS, FUNCTIONS, COHORTS, FLAGS, SURVEYS, QUERIES];
+export const PRODUCTS = [
+  EXPORTS,
+  ACTIONS,
+  INTEGRATIONS,
+  FUNCTIONS,
+  COHORTS,
+  FLAGS,
+  SURVEYS,
+  QUERIES,
+  ANNOTATIONS,
+];
 
 type Step = (typeof PRODUCTS)[number]['maintenance'][number];
 /** What the maintenance of all products needs. */

@@ -1,7 +1,12 @@
 import type { IncomingMessage } from 'node:http';
-import cors from '@fastify/cors';
+import cors, { type FastifyCorsOptions } from '@fastify/cors';
 import helmet from '@fastify/helmet';
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyRequest,
+  LogController,
+} from 'fastify';
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
 import { createWarnings } from '../capture/warnings.ts';
 import type { Config } from '../config.ts';
@@ -15,13 +20,15 @@ import { errors, refuseBadHttp, sendError, toApiError } from './errors.ts';
 import { LiveEvents } from './events/live/live-events.ts';
 import { addressOf, letTakeTurns } from './fair-starts.ts';
 import { createFlags, notesCalls } from './flags/dependencies.ts';
+import { frontPageRoutes } from './front-page.ts';
 import { healthRoutes } from './health.ts';
 import { createRequestDurations, measureRequests } from './http-metrics.ts';
 import { KnownKeys } from './known-keys.ts';
-import { answerUnknownPaths, knowPaths } from './method-not-allowed.ts';
+import { answerUnknownPaths, type KnownPaths, knowPaths } from './method-not-allowed.ts';
 import { describeApi, serveDocumentation } from './openapi.ts';
 import { DirectRoutes, goDirectly } from './public/direct.ts';
 import { openLane } from './public/lane.ts';
+import { refuseUnknownParameters } from './query-parameters.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { ROUTES, type Routes } from './routes.ts';
 import { boundSockets } from './sockets.ts';
@@ -119,10 +126,11 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
       addRoutes(lane, { ...deps, ingest, warnings, flags, surveys, live });
   });
   await app.register(async (site) => {
-    await prepareAnswers(site, config);
+    await prepareAnswers(site, config, paths);
     measureRequests(site, durations);
     answerUnknownPaths(site, paths);
     await serveDocumentation(site);
+    frontPageRoutes(site.withTypeProvider<ZodTypeProvider>(), config.SLUICE_PUBLIC_URL);
     healthRoutes(site.withTypeProvider<ZodTypeProvider>(), { ...deps, flags });
     await site.register(async (scope) => {
       const management = scope.withTypeProvider<ZodTypeProvider>();
@@ -135,7 +143,7 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
 }
 
 /** Adds the headers that every answer outside the public lane carries. */
-async function prepareAnswers(site: FastifyInstance, config: Config): Promise<void> {
+async function prepareAnswers(site: FastifyInstance, config: Config, paths: KnownPaths): Promise<void> {
   // A trusted proxy says how each client connects. Without one, the public URL says it for all.
   const publicTls = config.SLUICE_TRUST_PROXY === '' && config.SLUICE_PUBLIC_URL.startsWith('https:');
   site.addHook('onRequest', (request, reply, done) => {
@@ -149,9 +157,8 @@ async function prepareAnswers(site: FastifyInstance, config: Config): Promise<vo
     strictTransportSecurity: false,
     crossOriginResourcePolicy: { policy: 'cross-origin' },
   });
-  await site.register(cors, {
+  const shared = {
     origin: true,
-    credentials: false,
     maxAge: 86_400,
     exposedHeaders: [
       'x-request-id',
@@ -162,7 +169,14 @@ async function prepareAnswers(site: FastifyInstance, config: Config): Promise<vo
     ],
     strictPreflight: false,
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
-  });
+  };
+  // Old clients send cookies with whatever they ask for, and a browser shows them no answer without this header. Of a path
+  // that nobody has it tells nothing. The management API takes no cookies.
+  const delegator = (request: FastifyRequest, done: (error: null, options: FastifyCorsOptions) => void) => {
+    const mayBeUnknown = request.is404 || request.method === 'OPTIONS';
+    done(null, { ...shared, credentials: mayBeUnknown && !paths.knows(request) });
+  };
+  await site.register(cors, { delegator });
 }
 
 /** Sets up how the management API parses bodies, checks access and limits rates. */
@@ -195,6 +209,7 @@ async function guardManagement(
   });
   management.addHook('onRequest', access.onRequest);
   management.addHook('preValidation', access.preValidation);
+  refuseUnknownParameters(management);
   management.addHook('onResponse', async (request, reply) => access.onResponse(request, reply));
   management.addHook('onClose', access.finish);
 }

@@ -29,7 +29,6 @@ export const cursorQuery = z.strictObject({
     .refine((value) => value >= 1, 'Ensure this value is greater than or equal to 1.')
     .optional()
     .meta({ type: 'integer', description: `Results per page, at most ${MAX_LIMIT}.` }),
-  personal_api_key: z.string().optional(),
 });
 
 /** A parameter that may be repeated: `?status=a&status=b`. */

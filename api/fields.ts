@@ -43,6 +43,10 @@ const inUtc = (given: z.ZodString) =>
  * fewer offsets than ISO 8601 allows.
  */
 export const instant = inUtc(z.string()).meta({ format: 'date-time' });
+/** A time that a client sends, or a day, which begins at midnight. In UTC, unless it has an offset. */
+export const instantOrDate = inUtc(
+  z.string().overwrite((text) => (/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00Z` : text)),
+).meta({ format: 'date-time' });
 /** A time that a client sends, or how long ago it was, such as `-7d` or `-1h`. */
 export const instantOrAgo = inUtc(z.string().overwrite((text) => agoOf(text) ?? text));
 export const freeForm = z.record(z.string(), z.unknown());

@@ -29,6 +29,8 @@ function toPattern(url: string): RegExp {
 }
 
 export interface KnownPaths {
+  /** Returns whether any route has the path of a request, with whichever method. */
+  knows(request: FastifyRequest): boolean;
   /** Returns the error for a request that no route answers: 405 if the path has other methods, else 404. */
   refusal(request: FastifyRequest): Error;
   /** Returns whether the router matched a path with a parameter although the path has routes of its own. */
@@ -57,13 +59,18 @@ export function knowPaths(app: FastifyInstance): KnownPaths {
     for (const one of [method].flat()) entry.methods.add(one);
     entry.isNeverDeleted ||= config?.isNeverDeleted === true;
   });
+  const pathnameOf = (request: FastifyRequest) => request.url.split('?', 1)[0] as string;
+  // The CORS hook answers OPTIONS on every path, so OPTIONS alone does not make a path known.
+  const isPathOf = ({ pattern, methods }: KnownPath, pathname: string) =>
+    pattern.test(pathname) && [...methods].some((one) => one !== 'OPTIONS');
   return {
+    knows(request) {
+      const pathname = pathnameOf(request);
+      return [...known.values()].some((path) => isPathOf(path, pathname));
+    },
     refusal(request) {
-      const pathname = request.url.split('?', 1)[0] as string;
-      // The CORS hook answers OPTIONS on every path, so OPTIONS alone does not make a path known.
-      const matching = [...known.values()].filter(
-        ({ pattern, methods }) => pattern.test(pathname) && [...methods].some((one) => one !== 'OPTIONS'),
-      );
+      const pathname = pathnameOf(request);
+      const matching = [...known.values()].filter((path) => isPathOf(path, pathname));
       const fewest = Math.min(...matching.map((entry) => entry.parameters));
       const methods = new Set<string>();
       for (const entry of matching) {

@@ -25,7 +25,6 @@ export const totalsQuery = (kinds: readonly string[], counted: readonly string[]
       .enum(['kind', 'name'])
       .optional()
       .meta({ description: 'Whether to group the counts by kind or by name. Default: `kind`.' }),
-    personal_api_key: z.string().optional(),
   });
 type TotalsQuery = z.output<ReturnType<typeof totalsQuery>>;
 

@@ -26,12 +26,6 @@ export const pageQuery = z.object({
     .meta({ type: 'integer', description: 'Index of the first result, 0 by default.' }),
 });
 
-/**
- * The query parameters of a list with filters. It refuses unknown parameters, because a list that ignored a misspelt
- * filter would show everything.
- */
-export const strictPageQuery = pageQuery.extend({ personal_api_key: z.string().optional() }).strict();
-
 /** The schema of one page of a list. */
 export const page = <T extends z.ZodType>(item: T) =>
   z.object({
@@ -82,6 +76,22 @@ function link(request: FastifyRequest, publicUrl: string, limit: number, offset:
   return `${publicUrl}${pathname}?${new URLSearchParams(parameters)}`;
 }
 
+/** Builds the links of a page of which is only known whether there are more results behind it. */
+export function pageLinks(
+  request: FastifyRequest,
+  publicUrl: string,
+  { limit, offset }: PageRequest,
+  { shown, hasMore }: { shown: number; hasMore: boolean },
+): { next: string | null; previous: string | null } {
+  const before = offset - limit;
+  // A page of large results ends early.
+  const after = offset + (shown > 0 ? Math.min(shown, limit) : limit);
+  return {
+    next: hasMore ? link(request, publicUrl, limit, after) : null,
+    previous: offset > 0 ? link(request, publicUrl, limit, before > 0 ? before : undefined) : null,
+  };
+}
+
 /** Builds the answer of a list: the number of all results, and absolute links to the next and the previous page. */
 export function paginated<T>(
   request: FastifyRequest,
@@ -90,13 +100,11 @@ export function paginated<T>(
   count: number,
   results: T[],
 ): { count: number; next: string | null; previous: string | null; results: T[] } {
-  const before = offset - limit;
-  // A page of large results ends early.
-  const after = offset + (results.length > 0 ? Math.min(results.length, limit) : limit);
+  const shown = results.length;
+  const after = offset + (shown > 0 ? Math.min(shown, limit) : limit);
   return {
     count,
-    next: after < count ? link(request, publicUrl, limit, after) : null,
-    previous: offset > 0 ? link(request, publicUrl, limit, before > 0 ? before : undefined) : null,
+    ...pageLinks(request, publicUrl, { limit, offset }, { shown, hasMore: after < count }),
     results,
   };
 }

@@ -1,5 +1,6 @@
 import type { Warnings } from '../capture/warnings.ts';
 import { actionRoutes } from './actions/actions.ts';
+import { annotationRoutes } from './annotations/annotations.ts';
 import { browserScriptRoutes } from './browser-scripts.ts';
 import { captureRoutes } from './capture/routes.ts';
 import { cohortRoutes } from './cohorts/cohorts.ts';
@@ -106,6 +107,7 @@ export const ROUTES: Routes = {
     scheduledChangeRoutes,
     earlyAccessRoutes,
     surveyRoutes,
+    annotationRoutes,
     wizardRoutes,
     ingestionWarningRoutes,
   ],

@@ -1,7 +1,9 @@
 import { type DropHooks, dropExpiredEvents, ensureEventPartitions } from '../db/event-partitions.ts';
 import { sealEventWeeks, summarizeOpenWeeks } from '../db/event-weeks.ts';
 import { deleteSomeIngestionWarnings } from '../db/ingestion-warnings.ts';
+import { readPersonWords } from '../db/person-words.ts';
 import type { Pool } from '../db/pool.ts';
+import { noteIngestedEvents } from '../db/projects.ts';
 import type { MaintenanceStep } from '../tenancy/product.ts';
 
 /** How many weeks ahead partitions are made. If maintenance stops for longer, events go to the default partition. */
@@ -66,4 +68,22 @@ const expireIngestionWarnings: MaintenanceStep<CaptureUpkeep> = {
   },
 };
 
-export const CAPTURE_STEPS = [keepEventPartitions, summarizeEvents, sealEvents, expireIngestionWarnings];
+const readNames: MaintenanceStep<CaptureUpkeep> = {
+  name: 'readPersonWords',
+  summary: 'changed persons read for the search',
+  longestMilliseconds: HOUR,
+  /** Reads the words of names of changed persons, so that ingestion need not. */
+  run: ({ pool }, work) => readPersonWords(pool, work),
+};
+
+const noteFirstEvents: MaintenanceStep<CaptureUpkeep> = {
+  name: 'noteFirstEvents',
+  summary: 'projects got their first event',
+  /** Tells projects that they have had an event. */
+  run: ({ pool }) => noteIngestedEvents(pool),
+};
+
+export const CAPTURE_STEPS = [
+  ...[keepEventPartitions, summarizeEvents, sealEvents, expireIngestionWarnings],
+  ...[readNames, noteFirstEvents],
+];

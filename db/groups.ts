@@ -1,5 +1,5 @@
 import { instantOf, takeStamp } from './horizon.ts';
-import { prefixPattern } from './like.ts';
+import { containsPattern, prefixPattern } from './like.ts';
 import type { Pool, Queryable, Transaction } from './pool.ts';
 import { fits, reading } from './reading.ts';
 
@@ -27,17 +27,35 @@ export async function listGroups(
   query: {
     projectId: number;
     groupTypeIndex?: number | undefined;
-    /** The beginning of the key. */
+    /** The beginning of the key, or words of the key or of a property that is a text. Of the words, case does not matter. */
     search?: string | undefined;
+    /** A part of the key, in any case. */
+    groupKey?: string | undefined;
     limit: number;
     offset: number;
   },
   signal?: AbortSignal,
 ): Promise<{ count: number; rows: GroupRow[] }> {
   const types = query.groupTypeIndex === undefined ? ALL_TYPES : [query.groupTypeIndex];
+  const values: unknown[] = [query.projectId, types];
+  const given = (value: unknown) => `$${values.push(value)}`;
   // With all types named, the index on the key finds the matching keys in each of them.
-  const where = 'g.project_id = $1 and g.group_type_index = any($2::smallint[]) and g.group_key like $3';
-  const values = [query.projectId, types, prefixPattern(query.search ?? '')];
+  const conditions = ['g.project_id = $1', 'g.group_type_index = any($2::smallint[])'];
+  const { search, groupKey } = query;
+  if (groupKey) conditions.push(`g.group_key ilike ${given(containsPattern(groupKey))}`);
+  if (search) {
+    const inside = `like lower(${given(containsPattern(search))})`;
+    // What has all words of a text need not have the text.
+    conditions.push(`g.id in (
+      select k.id from groups k where k.project_id = $1 and k.group_type_index = any($2::smallint[])
+        and k.group_key like ${given(prefixPattern(search))}
+      union select w.id from groups w where w.project_id = $1
+        and word_vector(w.project_id, group_names(w.group_key, w.properties)) @@ word_query($1, ${given(search)})
+        and (lower(w.group_key) ${inside} or exists (
+          select from jsonb_each_text(w.properties) as one (name, value) where lower(one.value) ${inside})))`);
+  }
+  const where = conditions.join(' and ');
+  const at = values.length;
   return reading(readingPool, { projectId: query.projectId, signal }, async (client) => {
     const counted = await client.query(`select count(*)::int as count from groups g where ${where}`, values);
     const order = 'order by group_type_index, group_key';
@@ -45,7 +63,7 @@ export async function listGroups(
       `select ${COLUMNS} from (
          select *, sum(octet_length(properties::text)) over (${order} rows unbounded preceding) as bytes,
            row_number() over (${order}) as number
-         from (${SELECT} where ${where} order by g.group_type_index, g.group_key limit $4 offset $5) as shown) as g
+         from (${SELECT} where ${where} order by g.group_type_index, g.group_key limit $${at + 1} offset $${at + 2}) as shown) as g
        where ${fits('g')} ${order}`,
       [...values, query.limit, query.offset],
     );

@@ -1,3 +1,4 @@
+import { containsPattern } from './like.ts';
 import type { Queryable } from './pool.ts';
 import type { UserRow } from './users.ts';
 
@@ -48,17 +49,29 @@ const MEMBER_VIEW = `
 export async function listMembers(
   queryable: Queryable,
   organizationId: string,
-  options: { order: 'joined_at' | '-joined_at'; limit: number; offset: number },
+  options: {
+    order: 'joined_at' | '-joined_at';
+    limit: number;
+    offset: number;
+    /** Matches in any case. */
+    email?: string | undefined;
+    /** Texts that the email, the first or the last name has in it, each of them, in any case. */
+    search?: readonly string[] | undefined;
+  },
 ): Promise<{ count: number; rows: MemberRow[] }> {
+  const where = `and ($2::text is null or lower(u.email) = lower($2)) and not exists (
+    select from unnest($3::text[]) as pattern where not coalesce(
+      u.email ilike pattern or u.first_name ilike pattern or u.last_name ilike pattern, false))`;
+  const values = [organizationId, options.email ?? null, (options.search ?? []).map(containsPattern)];
   const counted = await queryable.query(
     `select count(*)::int as count from organization_memberships m join users u on u.id = m.user_id and u.is_active
-     where m.organization_id = $1`,
-    [organizationId],
+     where m.organization_id = $1 ${where}`,
+    values,
   );
   const direction = options.order === 'joined_at' ? 'asc' : 'desc';
   const { rows } = await queryable.query(
-    `${MEMBER_VIEW} order by m.joined_at ${direction}, m.id ${direction} limit $2 offset $3`,
-    [organizationId, options.limit, options.offset],
+    `${MEMBER_VIEW} ${where} order by m.joined_at ${direction}, m.id ${direction} limit $4 offset $5`,
+    [...values, options.limit, options.offset],
   );
   return { count: counted.rows[0].count, rows };
 }

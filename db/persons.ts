@@ -1,6 +1,7 @@
-import { prefixPattern } from './like.ts';
+import { containsPattern, prefixPattern } from './like.ts';
 import type { Pool, Queryable, Transaction } from './pool.ts';
 import { fits, reading } from './reading.ts';
+import type { Asker } from './turns.ts';
 
 export interface PersonRow {
   id: string;
@@ -16,13 +17,24 @@ export interface PersonQuery {
   distinctId?: string | undefined;
   /** Matches in any case. */
   email?: string | undefined;
-  /** The beginning of a distinct_id, an email or a name. An email or a name matches in any case. */
+  /**
+   * The id of a person, the beginning of a distinct_id, an email or a name, or words in the middle of an email or a name.
+   * An email or a name matches in any case.
+   */
   search?: string | undefined;
+  /** The same as `search`, if that is a uuid. */
+  searchedId?: string | undefined;
   /** How many distinct ids of each person to return. */
   distinctIds: number;
   limit: number;
   offset: number;
 }
+
+/**
+ * So many persons whose words are not read yet are looked at by a search, the last changed first. There are more only while
+ * maintenance is behind.
+ */
+const MOST_UNREAD = 20_000;
 
 /** Columns of a PersonRow; `limit` is the place of the number of distinct ids. */
 const columns = (limit: string) => `p.id, p.created_at, p.is_identified, p.properties,
@@ -42,6 +54,41 @@ export async function findPerson(
   return rows[0];
 }
 
+/** Finds persons by their ids, as many of the first ones as fit into a page. Unknown ids have none. */
+export async function findPersonsOf(
+  readingPool: Pool,
+  asker: Asker,
+  ids: readonly string[],
+  distinctIds: number,
+): Promise<PersonRow[]> {
+  if (ids.length === 0) return [];
+  return reading(readingPool, asker, async (client) => {
+    const { rows } = await client.query(
+      `with asked as (
+         select p.*, at, sum(octet_length(p.properties::text)) over (order by at rows unbounded preceding) as bytes,
+           row_number() over (order by at) as number
+         from unnest($2::uuid[]) with ordinality as one (id, at)
+         join persons p on p.project_id = $1 and p.id = one.id)
+       select ${columns('$3')} from asked p where ${fits('p')} order by at`,
+      [asker.projectId, ids, distinctIds],
+    );
+    return rows;
+  });
+}
+
+/** Finds the ids of persons by their distinct ids. */
+export async function findPersonIds(
+  queryable: Queryable,
+  projectId: number,
+  distinctIds: readonly string[],
+): Promise<Map<string, string>> {
+  const { rows } = await queryable.query(
+    'select distinct_id, person_id from person_distinct_ids where project_id = $1 and distinct_id = any($2)',
+    [projectId, distinctIds],
+  );
+  return new Map(rows.map((row) => [row.distinct_id, row.person_id]));
+}
+
 /**
  * Returns the SQL of a property as persons are indexed by it (migration 0006): in lower case, as much as an index can
  * hold.
@@ -52,7 +99,7 @@ const indexed = (name: 'email' | 'name') =>
 function conditionsOf(query: PersonQuery, values: unknown[]): string {
   const given = (value: unknown) => `$${values.push(value)}`;
   const conditions = ['p.project_id = $1'];
-  const { distinctId, email, search } = query;
+  const { distinctId, email, search, searchedId } = query;
   if (distinctId !== undefined) {
     conditions.push(`p.id = (select d.person_id from person_distinct_ids d
       where d.project_id = $1 and d.distinct_id = ${given(distinctId)})`);
@@ -64,11 +111,29 @@ function conditionsOf(query: PersonQuery, values: unknown[]): string {
   }
   if (search !== undefined) {
     const pattern = given(prefixPattern(search));
-    // Each kind of name is searched in its own index. An OR of them would read every person.
-    conditions.push(`p.id in (
+    const text = given(search);
+    const id = searchedId === undefined ? '' : `select ${given(searchedId)}::uuid union`;
+    const inside = `like lower(${given(containsPattern(search))})`;
+    // What has all words of a text need not have the text. One word needs no second look.
+    const exact = /^[\x80-\u{10ffff}a-z0-9]+$/iu.test(search)
+      ? ''
+      : `and exists (select from persons named where named.project_id = $1 and named.id = w.person_id
+          and lower(person_names(named.properties)) ${inside})`;
+    // Each kind of name is searched in its own index. An OR of them would read every person, and so may a join with what was
+    // found, whose number Postgres guesses badly. The words name their project, so no index is asked for it.
+    conditions.push(`p.id = any(array(${id}
+      select w.person_id from person_words w
+        where w.project_id + 0 = $1 and w.words @@ word_query($1, ${text}) ${exact}
+      union select changed.id from (
+          select unread.id, person_names(unread.properties) as names from persons unread
+          where unread.project_id = $1 and unread.changed_at > coalesce(
+            (select r.through from person_words_read r where r.project_id = $1), '-infinity')
+          order by unread.changed_at desc limit ${MOST_UNREAD}) as changed
+        where lower(changed.names) ${inside} and word_vector($1, changed.names) @@ word_query($1, ${text})
+      union
       select d.person_id from person_distinct_ids d where d.project_id = $1 and d.distinct_id like ${pattern}
       union select p.id from persons p where p.project_id = $1 and ${indexed('email')} like lower(${pattern}))
-      union select p.id from persons p where p.project_id = $1 and ${indexed('name')} like lower(${pattern})))`);
+      union select p.id from persons p where p.project_id = $1 and ${indexed('name')} like lower(${pattern}))))`);
   }
   return conditions.join(' and ');
 }

@@ -22,6 +22,8 @@ export const CORE_TABLES: readonly ProjectTable[] = [
   { name: 'event_ids', kind: 'data' },
   { name: 'person_distinct_ids', kind: 'data' },
   { name: 'deleted_distinct_ids', kind: 'data' },
+  { name: 'person_words', kind: 'data' },
+  { name: 'person_words_read', kind: 'data' },
   { name: 'persons', kind: 'data' },
   { name: 'groups', kind: 'data' },
   { name: 'deleted_groups', kind: 'data' },

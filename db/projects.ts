@@ -7,6 +7,8 @@ export interface ProjectRow extends ProjectSummaryRow {
   anonymize_ips: boolean;
   test_account_filters: unknown[];
   flags_persistence_default: boolean | null;
+  /** Settings that tools set and that change nothing, by name. */
+  kept_settings: Record<string, unknown>;
   secret_api_token: string | null;
   secret_api_token_backup: string | null;
   created_at: string;
@@ -124,6 +126,28 @@ export async function updateProject(queryable: Queryable, id: number, patch: Pro
     ]),
   );
   await updateRow(queryable, 'projects', { id }, WRITABLE, encoded, { stamp: true });
+}
+
+/** Keeps settings that change nothing. Those that are not named keep their values. */
+export async function keepSettings(
+  queryable: Queryable,
+  id: number,
+  settings: Record<string, unknown>,
+): Promise<void> {
+  if (Object.keys(settings).length === 0) return;
+  await queryable.query(
+    'update projects set kept_settings = kept_settings || $2::jsonb, updated_at = clock_timestamp() where id = $1',
+    [id, JSON.stringify(settings)],
+  );
+}
+
+/** Sets `ingested_event` of the projects that have had an event. Returns how many had none before. */
+export async function noteIngestedEvents(queryable: Queryable): Promise<number> {
+  const { rowCount } = await queryable.query(
+    `update projects p set ingested_event = true
+     where not ingested_event and exists (select from event_ids i where i.project_id = p.id)`,
+  );
+  return rowCount ?? 0;
 }
 
 export async function deleteProject(queryable: Queryable, id: number): Promise<boolean> {

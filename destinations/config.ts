@@ -6,9 +6,12 @@ import { DestinationConfigError } from './errors.ts';
 export type RawConfig = Record<string, unknown>;
 
 /** Marks a key as a secret. A secret is stored, but no answer and no message contains it. */
-export function secret<T extends z.ZodType>(type: T): T {
-  return type.meta({ secret: true }) as T;
+export function secret<T extends z.ZodType>(type: T, { mayBeBlank = false } = {}): T {
+  return type.meta({ secret: true, ...(mayBeBlank ? { mayBeBlank } : {}) }) as T;
 }
+
+/** Whether somebody who sends a blank secret means a mistake: a form that was not filled in. */
+const refusesBlanks = (field: z.ZodType) => isSecret(field) && field.meta()?.mayBeBlank !== true;
 
 /** Keys that every destination has. */
 export const eventNames = {
@@ -83,7 +86,7 @@ export const listText = (names: readonly string[]) => `[${quoted(names)}]`;
 
 /**
  * Checks a configuration and returns what is stored: texts of forms become numbers and booleans, no default is added.
- * Throws the first fault. Unknown keys come first, then missing keys, types, and values.
+ * Throws the first fault. Unknown keys come first, then missing keys, types, blank secrets, and values.
  */
 export function checkConfig(fields: Fields, given: unknown): RawConfig {
   if (nameOf(given) !== 'dict')
@@ -104,6 +107,12 @@ export function checkConfig(fields: Fields, given: unknown): RawConfig {
       .filter(([, value]) => value !== undefined)
       .map(([key, value]) => [key, checkField(key, shape[key] as z.ZodType, value)]),
   );
+  const blank = Object.keys(shape).filter((key) => {
+    const value = checked[key];
+    return typeof value === 'string' && value.trim() === '' && refusesBlanks(shape[key] as z.ZodType);
+  });
+  if (blank.length > 0)
+    throw new DestinationConfigError(`The following inputs are empty: ${listText(blank)}`, blank[0]);
   const parsed = fields.safeParse(checked);
   if (!parsed.success) {
     const issue = parsed.error.issues[0] as z.core.$ZodIssue;

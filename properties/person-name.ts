@@ -3,9 +3,15 @@ import { isUuid } from '../values/uuid.ts';
 /** The properties that can name a person, best first. */
 export const NAMING_PROPERTIES = ['email', 'name', 'username'] as const;
 
+/** How old browsers' libraries made ids: of the time, chance, the browser and its screen, in hexadecimal. */
+const OF_OLD_BROWSERS = /^[0-9a-f]{11,16}-[0-9a-f]{9,16}-[0-9a-f]{1,8}-[0-9a-f]{1,8}-[0-9a-f]{11,16}$/;
+
+/** Answers whether a library has made this id, and nobody has chosen it. */
+const isGenerated = (distinctId: string) => isUuid(distinctId) || OF_OLD_BROWSERS.test(distinctId);
+
 /**
  * Returns the display name of a person: the first property that names it. Without one, returns a distinct_id,
- * preferably one that is not a generated UUID.
+ * preferably one that somebody has chosen.
  */
 export function personName(
   properties: Readonly<Record<string, unknown>>,
@@ -16,5 +22,5 @@ export function personName(
     if (typeof value === 'string' && value.trim() !== '') return value;
     if (typeof value === 'number') return String(value);
   }
-  return distinctIds.find((id) => !isUuid(id)) ?? distinctIds[0] ?? '';
+  return distinctIds.find((id) => !isGenerated(id)) ?? distinctIds[0] ?? '';
 }

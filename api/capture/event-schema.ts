@@ -3,7 +3,9 @@ import { freeForm, timestamp } from '../fields.ts';
 
 const event = z.object({
   event: z.string().meta({ description: 'The name; at most 200 characters are kept.' }),
-  distinct_id: z.string().meta({ description: 'Who did it. May stand in `properties` instead.' }),
+  distinct_id: z.string().optional().meta({
+    description: 'Who did it. May stand in `properties` instead, but must stand in one of the two.',
+  }),
   properties: freeForm.optional(),
   timestamp: timestamp
     .optional()
@@ -13,7 +15,10 @@ const event = z.object({
 
 /** These schemas only describe. `capture/parse` accepts more forms than these. */
 export const oneEvent = event
-  .extend({ api_key: z.string().meta({ description: 'The project key, `phc_…`.' }) })
+  .extend({
+    distinct_id: z.string().meta({ description: 'Who did it. May stand in `properties` instead.' }),
+    api_key: z.string().meta({ description: 'The project key, `phc_…`.' }),
+  })
   .meta({ id: 'CaptureEvent' });
 
 export const eventBatch = z

@@ -1,3 +1,5 @@
+import { Readable } from 'node:stream';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { nextTurn } from '../../db/loop-turns.ts';
 import { csvLine, withoutFormula } from '../../values/csv.ts';
 import { inPieces, PIECE } from '../pieces.ts';
@@ -62,4 +64,15 @@ export function sheetTexts<T>(
     const cells = cellsOf(record);
     return csvLine(columns.map((name) => shown(cells.get(name) ?? '')));
   });
+}
+
+/** Whether the answer is a CSV. */
+export const wantsCsv = ({ query, headers }: FastifyRequest): boolean =>
+  ((query as { format?: string }).format ?? (headers.accept?.startsWith('text/csv') ? 'csv' : 'json')) ===
+  'csv';
+
+/** Answers with CSV. It has no place for the link to the next page, so a header has it. */
+export function sendCsv(reply: FastifyReply, texts: AsyncGenerator<string>, next: string | null) {
+  if (next !== null) reply.header('link', `<${next}>; rel="next"`);
+  return reply.type('text/csv; charset=utf-8').send(Readable.from(texts) as never);
 }

@@ -12,7 +12,7 @@ import { askerOf } from '../asker.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { timestamp } from '../fields.ts';
-import { page, pageOf, paginated, strictPageQuery } from '../pagination.ts';
+import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 
 /** Properties that say what becomes of an event. Nobody filters by them, so they are found by their exact name only. */
 const HIDDEN = [
@@ -112,7 +112,7 @@ function parsedNames(text: string): string[] | undefined {
   }
 }
 
-const eventQuery = strictPageQuery.extend({
+const eventQuery = pageQuery.extend({
   search,
   exclude_hidden: hidden,
   event_type: z.enum(['all', 'event', 'event_custom', 'event_posthog']).optional().meta({
@@ -124,7 +124,7 @@ const eventQuery = strictPageQuery.extend({
   }),
 });
 
-const propertyQuery = strictPageQuery.extend({
+const propertyQuery = pageQuery.extend({
   search,
   exclude_hidden: hidden,
   exclude_core_properties: yesOrNo.meta({

@@ -14,7 +14,7 @@ import { errors } from '../errors.ts';
 import { rowTexts } from '../queries/answer.ts';
 import { queryDependencies } from '../queries/query.ts';
 import { columnsCsv, columnsPage, readColumns } from './columns-page.ts';
-import { flatten, sheetOf, sheetTexts } from './csv.ts';
+import { flatten, sendCsv, sheetOf, sheetTexts, wantsCsv } from './csv.ts';
 import { eventOf, eventPage, eventRecord, eventText, pageTexts } from './event-schema.ts';
 import {
   behind,
@@ -46,17 +46,6 @@ function linkOf({ originalUrl }: FastifyRequest, publicUrl: string, next: NextPa
   for (const name of UNLINKED) parameters.delete(name);
   for (const [name, value] of Object.entries(next)) parameters.set(name, value);
   return `${publicUrl}${pathname}?${parameters}`;
-}
-
-/** Whether the answer is a CSV. */
-const wantsCsv = ({ query, headers }: FastifyRequest): boolean =>
-  ((query as { format?: string }).format ?? (headers.accept?.startsWith('text/csv') ? 'csv' : 'json')) ===
-  'csv';
-
-/** Answers with CSV. It has no place for the link to the next page, so a header has it. */
-function sendCsv(reply: FastifyReply, texts: AsyncGenerator<string>, next: string | null) {
-  if (next !== null) reply.header('link', `<${next}>; rel="next"`);
-  return reply.type('text/csv; charset=utf-8').send(Readable.from(texts) as never);
 }
 
 /** Answers with JSON as it is. The schema of the route describes it, and tests compare them. */
@@ -173,7 +162,6 @@ export function eventRoutes(app: App, deps: ApiDependencies): void {
           include_person: includePerson,
           format,
           escape_formulas: escapeFormulas,
-          personal_api_key: z.string().optional(),
         }),
         response: { 200: eventRecord },
       },

@@ -128,7 +128,6 @@ export const listQuery = z
     }),
     format,
     escape_formulas: escapeFormulas,
-    personal_api_key: z.string().optional(),
   })
   .superRefine((query, context) => {
     const issue = (path: string, message: string) =>

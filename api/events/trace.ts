@@ -139,7 +139,6 @@ export function traceRoutes(app: App, deps: ApiDependencies): void {
           explain: z.uuid().optional().meta({
             description: 'A function whose conditions are evaluated one by one.',
           }),
-          personal_api_key: z.string().optional(),
         }),
         response: { 200: eventTrace },
       },

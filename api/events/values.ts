@@ -23,7 +23,6 @@ const valuesQuery = z
         'Whether the key is a column of events: `event`, `distinct_id`, `person_id`, `session_id` or `window_id`.',
     }),
     format: z.literal('json').optional(),
-    personal_api_key: z.string().optional(),
   })
   .catchall(texts);
 type ValuesQuery = z.output<typeof valuesQuery>;

@@ -10,6 +10,7 @@ function configOf(type: string) {
       // Clients send secrets, but no answer contains them.
       if (jsonSchema.secret === true) jsonSchema.writeOnly = true;
       delete jsonSchema.secret;
+      delete jsonSchema.mayBeBlank;
     },
   });
   // A configuration without required keys may be left out or null.
@@ -42,9 +43,21 @@ const config = freeForm.nullish().meta({
     'including secrets.',
 });
 
+/** Tools of others send this with every destination. Elsewhere it names stored credentials. */
+const integration = z
+  .unknown()
+  .refine((value) => value === null || value === undefined, {
+    error:
+      'Destinations have no integrations: the credentials of a batch export are in its `config`. Leave `integration_id` out, or send null.',
+  })
+  .optional()
+  .meta({ type: 'null', description: 'Always null: credentials are in `config`.' });
+
 /** The destination in a PUT or in a test of a destination. Its configuration may be incomplete. */
-export const destination = z.object({ type, config });
+export const destination = z.object({ type, config, integration_id: integration });
 /** The destination of a new export. */
-export const newDestination = z.object({ type, config }).meta({ oneOf: variants() });
+export const newDestination = z
+  .object({ type, config, integration_id: integration })
+  .meta({ oneOf: variants() });
 /** The destination in a PATCH, which may leave out the type too. */
-export const changedDestination = z.object({ type: type.optional(), config });
+export const changedDestination = z.object({ type: type.optional(), config, integration_id: integration });

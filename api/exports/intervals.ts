@@ -17,7 +17,6 @@ const MOST_INTERVALS = 10_000;
 const query = z.strictObject({
   after: moment.meta({ description: 'Only intervals that begin at or after this time. Default: `-7d`.' }),
   before: moment.meta({ description: 'Only intervals that end at or before this time. Default: now.' }),
-  personal_api_key: z.string().optional(),
 });
 
 const entry = z

@@ -43,7 +43,6 @@ const query = z.strictObject({
     .string()
     .optional()
     .meta({ description: 'Only entries whose message contains this text. Case does not matter.' }),
-  personal_api_key: z.string().optional(),
 });
 const exportQuery = query.extend({
   instance_id: z.uuid().optional().meta({ description: 'Only entries of this run.' }),

@@ -53,7 +53,6 @@ export function testRoutes(app: App, deps: ExportRouteDependencies): void {
           params,
           querystring: z.strictObject({
             destination: z.string().meta({ description: 'The type of the destination.' }),
-            personal_api_key: z.string().optional(),
           }),
           response: { 200: z.object({ steps: z.array(step) }) },
         },

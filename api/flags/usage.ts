@@ -13,7 +13,6 @@ const TAGS = ['feature flags'];
 const daysQuery = z.strictObject({
   after: moment.meta({ description: 'Counts from the day of this time on, in UTC. Default: `-30d`.' }),
   before: moment.meta({ description: 'Counts up to the day of this time. Default: today.' }),
-  personal_api_key: z.string().optional(),
 });
 
 const counts = {

@@ -65,7 +65,6 @@ const logQuery = z.strictObject({
     description: 'Only entries whose message contains this text. Case does not matter.',
   }),
   instance_id: instance.meta({ description: 'Only entries of this invocation.' }),
-  personal_api_key: z.string().optional(),
 });
 
 const logEntry = z

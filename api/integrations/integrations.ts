@@ -13,7 +13,7 @@ import {
 import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
-import { page, pageOf, paginated, strictPageQuery } from '../pagination.ts';
+import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import { serialOf } from '../serial.ts';
 import { integration, integrationPatch, integrationView, newIntegration } from './integration-schema.ts';
 
@@ -56,7 +56,7 @@ export function integrationRoutes(app: App, deps: ApiDependencies): void {
         tags: TAGS,
         summary: 'List integrations, newest first',
         params,
-        querystring: strictPageQuery.extend({
+        querystring: pageQuery.extend({
           kind: z.string().optional().meta({ description: 'Only integrations of this kind.' }),
         }),
         response: { 200: page(integration) },

@@ -41,3 +41,29 @@ export const groupTypeNames = z
   )
   .min(1)
   .max(TYPES);
+
+const MAX_KEY = 400;
+
+export const newGroup = z.object({
+  group_type_index: z
+    .int()
+    .min(0)
+    .max(TYPES - 1),
+  group_key: z
+    .string()
+    .min(1)
+    .refine((text) => [...text].length <= MAX_KEY, {
+      params: { code: 'max_length' },
+      error: `Ensure this field has no more than ${MAX_KEY} characters.`,
+    })
+    .meta({ maxLength: MAX_KEY }),
+  group_properties: freeForm.nullish(),
+});
+
+export const groupProperty = z.object({
+  key: z.string().min(1).max(400),
+  value: z.unknown().refine((value) => value !== undefined && value !== null, {
+    params: { code: 'required' },
+    error: 'This field is required.',
+  }),
+});

@@ -1,6 +1,7 @@
+import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { listGroupTypes, renameGroupTypes } from '../../db/group-types.ts';
-import { deleteGroup, findGroup, findGroupByKey, listGroups } from '../../db/groups.ts';
+import { deleteGroup, findGroup, findGroupByKey, type GroupRow, listGroups } from '../../db/groups.ts';
 import { transaction } from '../../db/pool.ts';
 import { audit } from '../../tenancy/audit.ts';
 import { isUuid } from '../../values/uuid.ts';
@@ -9,17 +10,37 @@ import { clientSignal } from '../asker.ts';
 import { bounded } from '../bounded-query.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
-import { page, pageOf, paginated, strictPageQuery } from '../pagination.ts';
+import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import { groupType } from '../tenancy/project-schema.ts';
-import { group, groupTypeIndex, groupTypeNames, groupView } from './group-schema.ts';
+import { group, groupProperty, groupTypeIndex, groupTypeNames, groupView, newGroup } from './group-schema.ts';
+import { storeOwnEvent } from './own-events.ts';
 
 const TAGS = ['groups'];
 const params = z.object({ project_id: z.string() });
 const groupParams = params.extend({ id: z.string() });
-const noQuery = z.strictObject({ personal_api_key: z.string().optional() });
 
 /** Adds the routes that read and delete groups and name their types. Events create groups. */
-export function groupRoutes(app: App, { pool, readingPool, config }: ApiDependencies): void {
+export function groupRoutes(app: App, deps: ApiDependencies): void {
+  const { pool, readingPool, config } = deps;
+
+  /** Sets properties of a group, or creates it, by an event. Returns the group. */
+  async function identify(
+    { project: { id: projectId, uuid, group_types: types } }: FastifyRequest,
+    index: number,
+    key: string,
+    properties: Record<string, unknown>,
+  ): Promise<GroupRow> {
+    const type = types.find((one) => one.group_type_index === index)?.group_type;
+    if (type === undefined) throw errors.notFound();
+    await storeOwnEvent(deps, {
+      ...{ projectId, event: '$groupidentify', distinctId: uuid },
+      properties: { $group_type: type, $group_key: key, $group_set: properties },
+    });
+    const row = await findGroupByKey(pool, projectId, index, key);
+    if (!row) throw errors.notFound();
+    return row;
+  }
+
   app.get(
     '/api/projects/:project_id/groups/',
     {
@@ -28,25 +49,89 @@ export function groupRoutes(app: App, { pool, readingPool, config }: ApiDependen
         tags: TAGS,
         summary: 'List groups by type and key',
         params,
-        querystring: strictPageQuery.extend({
+        querystring: pageQuery.extend({
           group_type_index: groupTypeIndex.optional().meta({ description: 'Only groups of this type.' }),
-          search: z.string().optional().meta({ description: 'Only groups whose key begins with this text.' }),
+          search: z.string().max(400).optional().meta({
+            description:
+              'Only groups whose key begins with this text, or that have it in their key or in a property at the beginning of a word. Case matters for the beginning of the key only.',
+          }),
+          group_key: z.string().max(400).optional().meta({
+            description: 'Only groups whose key has this text in it, in any case.',
+          }),
         }),
         response: { 200: page(group) },
       },
     },
     async (request, reply) => {
       const wanted = pageOf(request.query);
-      const { group_type_index, search } = request.query;
+      const { group_type_index, search, group_key: groupKey } = request.query;
       const { count, rows } = await bounded(
         listGroups(
           readingPool,
-          { projectId: request.project.id, groupTypeIndex: group_type_index, search, ...wanted },
+          { projectId: request.project.id, groupTypeIndex: group_type_index, search, groupKey, ...wanted },
           clientSignal(reply),
         ),
         'Narrow it with `group_type_index` and `search`.',
       );
       return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(groupView));
+    },
+  );
+
+  app.post(
+    '/api/projects/:project_id/groups/',
+    {
+      config: { access: { scope: 'group:write' } },
+      schema: {
+        tags: TAGS,
+        summary: 'Create a group',
+        description:
+          'Stores an event `$groupidentify`. The type must be known: an event with `$groups` makes it.',
+        params,
+        body: newGroup,
+        response: { 201: group },
+      },
+    },
+    async (request, reply) => {
+      const { group_type_index: index, group_key: key, group_properties: properties } = request.body;
+      const { id: projectId, organization_id: organizationId } = request.project;
+      if (await findGroupByKey(pool, projectId, index, key)) {
+        throw errors.validation('invalid_input', 'A group with this key already exists', 'detail');
+      }
+      const row = await identify(request, index, key, properties ?? {});
+      await audit(pool, actorOf(request), {
+        ...{ scope: 'Group', itemId: row.id, activity: 'created', organizationId, projectId },
+        detail: { group_type_index: index, group_key: key },
+      });
+      reply.code(201);
+      return groupView(row);
+    },
+  );
+
+  app.post(
+    '/api/projects/:project_id/groups/update_property/',
+    {
+      config: { access: { scope: 'group:write' } },
+      schema: {
+        tags: TAGS,
+        summary: 'Set a property of a group',
+        description: 'Stores an event `$groupidentify`.',
+        params,
+        querystring: z.object({ group_type_index: groupTypeIndex, group_key: z.string() }),
+        body: groupProperty,
+        response: { 200: group },
+      },
+    },
+    async (request) => {
+      const { group_type_index: index, group_key: groupKey } = request.query;
+      const { key, value } = request.body;
+      const { id: projectId, organization_id: organizationId } = request.project;
+      if (!(await findGroupByKey(pool, projectId, index, groupKey))) throw errors.notFound();
+      const row = await identify(request, index, groupKey, Object.fromEntries([[key, value]]));
+      await audit(pool, actorOf(request), {
+        ...{ scope: 'Group', itemId: row.id, activity: 'updated', organizationId, projectId },
+        detail: { properties: [key] },
+      });
+      return groupView(row);
     },
   );
 
@@ -58,7 +143,7 @@ export function groupRoutes(app: App, { pool, readingPool, config }: ApiDependen
         tags: TAGS,
         summary: 'Find a group by its type and key',
         params,
-        querystring: noQuery.extend({ group_type_index: groupTypeIndex, group_key: z.string() }),
+        querystring: z.object({ group_type_index: groupTypeIndex, group_key: z.string() }),
         response: { 200: group },
       },
     },
@@ -91,7 +176,6 @@ export function groupRoutes(app: App, { pool, readingPool, config }: ApiDependen
         summary: 'Delete a group',
         description: 'The events of the group stay. A later `$groupidentify` event creates the group again.',
         params: groupParams,
-        querystring: noQuery,
         response: { 204: z.null() },
       },
     },
@@ -121,7 +205,6 @@ export function groupRoutes(app: App, { pool, readingPool, config }: ApiDependen
         tags: TAGS,
         summary: 'List the group types in the order of their indexes',
         params,
-        querystring: noQuery,
         response: { 200: z.array(groupType) },
       },
     },
@@ -137,7 +220,6 @@ export function groupRoutes(app: App, { pool, readingPool, config }: ApiDependen
         summary: 'Set the display names of group types',
         description: 'The body and the answer are lists. `group_type`, which events use, cannot be changed.',
         params,
-        querystring: noQuery,
         body: groupTypeNames,
         response: { 200: z.array(groupType) },
       },

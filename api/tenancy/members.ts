@@ -71,6 +71,14 @@ export function memberRoutes(app: App, { pool, config }: ApiDependencies): void 
             .unknown()
             .optional()
             .meta({ type: 'string', description: 'The order: `joined_at`, or `-joined_at` (the default).' }),
+          email: z
+            .string()
+            .max(400)
+            .optional()
+            .meta({ description: 'Only the member with this email, in any case.' }),
+          search: z.string().max(400).optional().meta({
+            description: 'Only members whose email or name has these words in it, each of them, in any case.',
+          }),
         }),
         response: { 200: page(member) },
       },
@@ -78,7 +86,10 @@ export function memberRoutes(app: App, { pool, config }: ApiDependencies): void 
     async (request) => {
       const wanted = pageOf(request.query);
       const order = request.query.order === 'joined_at' ? 'joined_at' : '-joined_at';
-      const { count, rows } = await listMembers(pool, request.organization.id, { order, ...wanted });
+      const { email, search = '' } = request.query;
+      const words = search.split(/\s+/).filter((word) => word !== '');
+      const options = { order, ...wanted, email, search: words } as const;
+      const { count, rows } = await listMembers(pool, request.organization.id, options);
       return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(memberView));
     },
   );

@@ -44,6 +44,26 @@ export const groupType = z.object({
   name_plural: z.string().nullable(),
 });
 
+/**
+ * Settings of products that Sluice does not have, as tools set them: `null` is what a project begins with. They change
+ * nothing, but a tool that sets one finds it set.
+ */
+const keptSettings = z.object({
+  heatmaps_opt_in: z.boolean().nullable(),
+  autocapture_exceptions_opt_in: z.boolean().nullable(),
+  autocapture_web_vitals_opt_in: z.boolean().nullable(),
+  session_recording_opt_in: z.boolean().nullable(),
+  surveys_opt_in: z.boolean().nullable(),
+  cookieless_server_hash_mode: z.int().min(0).max(2).nullable(),
+  recording_domains: z.array(z.string().max(200)).max(1_000).nullable(),
+});
+type KeptSettings = z.output<typeof keptSettings>;
+const KEPT = Object.keys(keptSettings.shape) as (keyof KeptSettings)[];
+
+/** The kept settings of a project, or of a change those that it names. */
+export const keptIn = (fields: Readonly<Record<string, unknown>>): Partial<KeptSettings> =>
+  Object.fromEntries(KEPT.filter((key) => fields[key] !== undefined).map((key) => [key, fields[key]]));
+
 export const project = projectSummary
   .extend({
     created_at: timestamp,
@@ -57,8 +77,11 @@ export const project = projectSummary
     flags_persistence_default: z.boolean().nullable(),
     secret_api_token: z.string().nullable(),
     secret_api_token_backup: z.string().nullable(),
+    ...keptSettings.shape,
   })
   .meta({ id: 'Project' });
+
+const UNSET = Object.fromEntries(KEPT.map((key) => [key, null])) as KeptSettings;
 
 /** The secret tokens of a project, as the caller may see them. */
 export type ShownSecrets = Pick<MemberProjectRow, 'secret_api_token' | 'secret_api_token_backup'>;
@@ -77,6 +100,8 @@ export function projectView(row: MemberProjectRow, secrets: ShownSecrets): z.out
     flags_persistence_default: row.flags_persistence_default,
     secret_api_token: secrets.secret_api_token,
     secret_api_token_backup: secrets.secret_api_token_backup,
+    ...UNSET,
+    ...keptIn(row.kept_settings),
   };
 }
 
@@ -90,17 +115,10 @@ const writable = {
   anonymize_ips: z.boolean(),
   test_account_filters: z.array(freeForm),
   flags_persistence_default: z.boolean().nullable(),
+  ...keptSettings.shape,
 };
 
-export const newProject = z.object({ name: text(200).default('Default project'), ...writable }).partial({
-  timezone: true,
-  is_demo: true,
-  completed_snippet_onboarding: true,
-  has_completed_onboarding_for: true,
-  access_control: true,
-  app_urls: true,
-  anonymize_ips: true,
-  test_account_filters: true,
-  flags_persistence_default: true,
-});
+export const newProject = z
+  .object({ name: text(200).default('Default project') })
+  .extend(z.object(writable).partial().shape);
 export const projectPatch = z.object({ name: text(200), ...writable }).partial();

@@ -6,6 +6,7 @@ import {
   deleteSecretTokenBackup,
   findMemberProject,
   hasProjects,
+  keepSettings,
   listMemberProjects,
   type MemberProjectRow,
   rotateSecretToken,
@@ -24,6 +25,7 @@ import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import {
+  keptIn,
   newProject,
   project,
   projectPatch,
@@ -133,6 +135,7 @@ export function projectRoutes(
             ...(timezone ? { timezone } : {}),
           });
           await updateProject(client, created.id, settings);
+          await keepSettings(client, created.id, keptIn(settings));
           await audit(client, actorOf(request), {
             scope: 'Project',
             itemId: String(created.id),
@@ -184,13 +187,14 @@ export function projectRoutes(
         const { id, organization_id } = request.project;
         await transaction(pool, async (client) => {
           await updateProject(client, id, request.body);
+          await keepSettings(client, id, keptIn(request.body));
           await audit(client, actorOf(request), {
             scope: 'Project',
             itemId: String(id),
             activity: 'updated',
             organizationId: organization_id,
             projectId: id,
-            detail: changes(request.project, request.body),
+            detail: changes({ ...request.project, ...request.project.kept_settings }, request.body),
           });
         });
         return reload(request, id);

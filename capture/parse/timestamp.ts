@@ -3,6 +3,10 @@ const ISO =
 /** ISO 8601 without separators, `20260102T030405Z`. */
 const BASIC_ISO =
   /^(\d{4})(\d\d)(\d\d)(?:[Tt](\d\d)(\d\d)(?:(\d\d)(?:[.,](\d{1,12}))?)?([Zz]|[+-]\d\d(?::?\d\d)?)?)?$/;
+/** A date by its week, `2026-W05-3` or `2026W053`. Without a day it is the Monday. */
+const WEEK_DATE = /^(\d{4})(-?)[Ww](\d\d)(?:\2([1-7]))?(?=$|[Tt ])/;
+/** A date by the day of its year, `2026-045` or `2026045`. */
+const ORDINAL_DATE = /^(\d{4})(-?)(\d{3})(?=$|[Tt ])/;
 const RFC_2822 =
   /^(?:[A-Za-z]{3},?\s+)?(\d{1,2})\s+([A-Za-z]{3})\s+(\d{4})\s+(\d\d):(\d\d)(?::(\d\d))?\s*([Zz]|UTC|GMT|[+-]\d{4})?$/;
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
@@ -70,11 +74,40 @@ function parseUsualIso(text: string): number {
   return Date.UTC(year, month - 1, day, hour, minute, second, milliseconds);
 }
 
+const DAY = 86_400_000;
+
+/** The first day of week 1, a Monday: the week that the 4th of January is in. */
+function firstMonday(year: number): number {
+  const fourth = Date.parse(`${String(year).padStart(4, '0')}-01-04T00:00:00Z`);
+  return fourth - ((new Date(fourth).getUTCDay() + 6) % 7) * DAY;
+}
+
+/** Writes a date by its week or by the day of its year as a date of the calendar. Undefined: there is no such date. */
+function calendarText(text: string): string | undefined {
+  const byWeek = WEEK_DATE.exec(text);
+  const match = byWeek ?? ORDINAL_DATE.exec(text);
+  if (!match) return undefined;
+  const [whole, year, hyphen, number] = match as unknown as [string, string, string, string];
+  const count = Number(number) - 1;
+  const [first, end] = byWeek
+    ? [firstMonday(Number(year)), firstMonday(Number(year) + 1)]
+    : [
+        Date.parse(`${year}-01-01T00:00:00Z`),
+        Date.parse(`${String(Number(year) + 1).padStart(4, '0')}-01-01T00:00:00Z`),
+      ];
+  const day = first + (byWeek ? count * 7 + Number(match[4] ?? 1) - 1 : count) * DAY;
+  if (!(day >= first && day < end) || !(day < YEAR_10000)) return undefined;
+  const date = new Date(day).toISOString().slice(0, 10);
+  return (hyphen === '' ? date.replaceAll('-', '') : date) + text.slice(whole.length);
+}
+
 /** Reads ISO 8601: a date, or a date with a time. Without a zone, the time is in UTC. */
 export function parseIso(text: string): number {
   const usual = parseUsualIso(text);
   if (!Number.isNaN(usual)) return usual;
-  const match = ISO.exec(text) ?? BASIC_ISO.exec(text);
+  const plain = ISO.exec(text) ?? BASIC_ISO.exec(text);
+  const calendar = plain ? undefined : calendarText(text);
+  const match = calendar === undefined ? plain : (ISO.exec(calendar) ?? BASIC_ISO.exec(calendar));
   if (!match) return Number.NaN;
   const [, year, month, day, hour, minute, second, fraction, zone] = match;
   const milliseconds = fraction === undefined ? 0 : Math.floor(Number(`0.${fraction}`) * 1000 + 1e-6);

@@ -7,7 +7,9 @@ const LONGEST_NAME = 63;
 export const postgresFields = z
   .object({
     user: secret(z.string()).describe('Name of the Postgres user.'),
-    password: secret(z.string()).describe('Password of the Postgres user.'),
+    password: secret(z.string(), { mayBeBlank: true }).describe(
+      'Password of the Postgres user. Blank for a server that asks for none.',
+    ),
     host: z.string().describe('Host name or IP address of the server.'),
     database: z.string().describe('Name of the database. It must exist.'),
     schema: z.string().default('public').describe('Name of the schema. It must exist.'),

@@ -3,7 +3,7 @@ import type { Pool } from '../../db/pool.ts';
 import { findProject } from '../../db/projects.ts';
 import type { Asker } from '../../db/turns.ts';
 import { refuse } from '../../refusals.ts';
-import { readValues } from '../reads/values.ts';
+import { readPersonValues, readValues } from '../reads/values.ts';
 import { shownValue, VALUE_COLUMNS, type ValuesRequest } from '../rules/values.ts';
 import { refusing } from './refusing.ts';
 
@@ -38,4 +38,14 @@ export async function valuesOf(
   if (!project) throw refuse.absent();
   const values = await refusing(() => readValues(reader, asker, request, project.timezone), null);
   return [...new Set(values.map(shownValue))];
+}
+
+/** Returns the most frequent values of a property of persons. Lists count by their elements. */
+export async function personValuesOf(
+  { reader }: Pick<ValueDependencies, 'reader'>,
+  asker: Asker,
+  request: { key: string; search: string },
+): Promise<{ name: string; count: number }[]> {
+  const found = await refusing(() => readPersonValues(reader, asker, request), null);
+  return found.map((one) => ({ ...one, name: shownValue(one.name) }));
 }

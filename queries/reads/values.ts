@@ -42,3 +42,32 @@ export async function readValues(
   const { rows } = await readRows(reader, asker, { text, values, width: 1 });
   return rows.map(([value]) => value as string);
 }
+
+/** So many persons are looked at, and so many of their values are told. */
+const MOST_PERSONS = 100_000;
+const MOST_OF_PERSONS = 20;
+
+/** Reads the most frequent values of a property of persons, as the role that sees the rows of one project only. */
+export async function readPersonValues(
+  reader: Pool,
+  asker: Asker,
+  { key, search }: { key: string; search: string },
+): Promise<{ name: string; count: number }[]> {
+  const values: string[] = [];
+  const given = (value: string, type: string) => `$${values.push(value)}::${type}`;
+  const project = given(String(asker.projectId), 'int');
+  const found = `properties -> ${given(key, 'text')}`;
+  const matches = search === '' ? '' : `and value ilike ${given(containsPattern(search), 'text')}`;
+  const text = `
+    select to_json(value)::text, count::text from (
+      select value, count(*) as count from (
+        select jsonb_array_elements_text(case jsonb_typeof(found) when 'array' then found else jsonb_build_array(found) end) as value
+        from (
+          select ${found} as found from persons where project_id = ${project}
+          order by created_at desc, id desc limit ${MOST_PERSONS}) as newest
+        where octet_length(found::text) <= ${LIST_BYTES}) as listed
+      where octet_length(value) <= ${VALUE_BYTES} ${matches}
+      group by value order by count(*) desc, value collate "C" limit ${MOST_OF_PERSONS}) as frequent`;
+  const { rows } = await readRows(reader, asker, { text, values, width: 2 });
+  return rows.map(([name, count]) => ({ name: JSON.parse(name as string), count: Number(count) }));
+}

@@ -14,7 +14,7 @@ beforeAll(async () => {
     [uuidv7(), 2, 'acme', {}],
     [ACME, 0, 'acme', { name: 'Acme', seats: [1, 2] }],
     [uuidv7(), 0, 'Acme%', {}],
-    [uuidv7(), 0, 'zeta', {}],
+    [uuidv7(), 0, 'zeta', { name: 'GmbH', seats: 42, city: 'Berlin-Mitte' }],
   ] as const) {
     await insertGroup(api.pool, anna.projectId, { id, group_type_index: index, group_key: key, properties });
   }
@@ -48,10 +48,19 @@ describe('groups', () => {
     ['?limit=2&offset=1', ['0 acme', '0 zeta']],
     ['?group_type_index=2', ['2 acme']],
     ['?group_type_index=4', []],
-    ['?search=ac', ['0 acme', '2 acme']],
+    ['?search=ac', ['0 Acme%', '0 acme', '2 acme']],
+    ['?search=cme', []],
+    ['?search=GMBH', ['0 zeta']],
+    ['?search=zeta%20gmbh', []],
+    ['?search=berlin-m', ['0 zeta']],
+    ['?search=mitte', ['0 zeta']],
+    ['?search=berlin', ['0 zeta']],
+    ['?search=42', []],
+    ['?group_key=CM', ['0 Acme%', '0 acme', '2 acme']],
+    ['?group_key=E%25', ['0 Acme%']],
     ['?search=Acme%25', ['0 Acme%']],
     ['?search=%25', []],
-    ['?search=ac&group_type_index=0', ['0 acme']],
+    ['?search=ac&group_type_index=0', ['0 Acme%', '0 acme']],
   ])('listed by %s', async (query, expected) => {
     const answer = (await api.request(anna, 'GET', url(`groups/${query}`))).json();
     expect(
@@ -82,6 +91,63 @@ describe('groups', () => {
       const answer = await api.request(anna, 'GET', url(path));
       expect([answer.statusCode, answer.json()]).toEqual([404, refusals.notFound()]);
     }
+  });
+
+  test('are created once, and get properties, by events', async () => {
+    const body = { group_type_index: 0, group_key: 'new', group_properties: { name: 'New', seats: 1 } };
+    const made = await api.request(anna, 'POST', url('groups/'), body);
+    expect([made.statusCode, made.json()]).toEqual([
+      201,
+      {
+        ...record,
+        ...body,
+        id: expect.any(String),
+        created_at: expect.any(String),
+        updated_at: expect.any(String),
+      },
+    ]);
+    const again = await api.request(anna, 'POST', url('groups/'), body);
+    expect([again.statusCode, again.json()]).toEqual([
+      400,
+      refusals.field('detail', 'invalid_input', 'A group with this key already exists'),
+    ]);
+    const set = (query: string, change: object) =>
+      api.request(anna, 'POST', url(`groups/update_property/?${query}`), change);
+    const changed = await set('group_type_index=0&group_key=new', { key: 'seats', value: 2 });
+    expect([changed.statusCode, changed.json().group_properties]).toEqual([200, { name: 'New', seats: 2 }]);
+    const { rows } = await api.pool.query(
+      "select event, distinct_id, properties from events where project_id = $1 and event = '$groupidentify' order by inserted_at",
+      [anna.projectId],
+    );
+    expect(rows.map((one) => one.properties.$group_set)).toEqual([{ name: 'New', seats: 1 }, { seats: 2 }]);
+    const { rows: persons } = await api.pool.query('select from persons where project_id = $1', [
+      anna.projectId,
+    ]);
+    expect(persons).toEqual([]);
+    for (const [query, change, status, attr] of [
+      ['group_type_index=0&group_key=new', { value: 1 }, 400, 'key'],
+      ['group_type_index=0&group_key=new', { key: 'a' }, 400, 'value'],
+      ['group_type_index=0&group_key=new', { key: 'a', value: null }, 400, 'value'],
+      ['group_type_index=0', { key: 'a', value: 1 }, 400, 'group_key'],
+      ['group_type_index=0&group_key=nobody', { key: 'a', value: 1 }, 404, null],
+      ['group_type_index=1&group_key=new', { key: 'a', value: 1 }, 404, null],
+    ] as const) {
+      const refused = await set(query, change);
+      expect([query, refused.statusCode, refused.json().attr]).toEqual([query, status, attr]);
+    }
+    const unknown = await api.request(anna, 'POST', url('groups/'), { ...body, group_type_index: 3 });
+    expect(unknown.statusCode).toBe(404);
+    const log = await api.request(anna, 'GET', url('activity_log/?scope=Group'));
+    expect(log.json().results.map((one: { activity: string }) => one.activity)).toEqual([
+      'updated',
+      'created',
+    ]);
+    const large = await set('group_type_index=0&group_key=new', { key: 'big', value: 'x'.repeat(600_000) });
+    expect([large.statusCode, large.json().detail]).toEqual([
+      ...[400, 'The change was not made: group properties too large.'],
+    ]);
+    const { id } = made.json();
+    await api.request(anna, 'DELETE', url(`groups/${id}/`));
   });
 
   test('are deleted once, and it is written down', async () => {

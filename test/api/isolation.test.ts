@@ -63,6 +63,7 @@ async function stateOfBen(): Promise<string> {
     ['feature_flags', 'project_id = $1', ben.projectId],
     ['early_access_features', 'project_id = $1', ben.projectId],
     ['surveys', 'project_id = $1', ben.projectId],
+    ['annotations', 'project_id = $1', ben.projectId],
   ] as const;
   const texts: string[] = [];
   for (const [table, condition, value] of tables) {
@@ -313,8 +314,22 @@ describe("another tenant's ids", () => {
     expect(await get('groups_types/')).toEqual([]);
     for (const body of [{ ids: [idsOf(ben).id] }, { distinct_ids: ['user-1'] }]) {
       const answer = await api.request(anna, 'POST', `${own}/persons/bulk_delete/`, body);
-      expect([answer.statusCode, answer.json()]).toEqual([200, { persons_deleted: 0 }]);
+      expect([answer.statusCode, answer.json()]).toMatchObject([
+        202,
+        { persons_found: 0, persons_deleted: 0 },
+      ]);
     }
+    for (const [path, body] of [
+      ['batch_by_distinct_ids', { distinct_ids: ['user-1'] }],
+      ['batch_by_uuids', { uuids: [idsOf(ben).id] }],
+    ] as const) {
+      const answer = await api.request(anna, 'POST', `${own}/persons/${path}/`, body);
+      expect([answer.statusCode, answer.json()]).toEqual([200, { results: {} }]);
+    }
+    expect(await get('persons/values/?key=plan')).toEqual({ results: [], refreshing: false });
+    expect(await get(`persons/?search=${idsOf(ben).id}`)).toMatchObject({ count: 0, results: [] });
+    const set = '[{"key":"plan","operator":"is_not_set","type":"person"}]';
+    expect(await get(`persons/?properties=${encodeURIComponent(set)}`)).toMatchObject({ results: [] });
     expect(await stateOfBen()).toBe(before);
   });
 

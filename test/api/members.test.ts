@@ -28,6 +28,35 @@ async function lastUse({ keyId }: Tenant): Promise<string | null> {
 }
 
 describe('members', () => {
+  test('are found by their email, or by words of their emails and names', async () => {
+    const { owner, member } = await crew();
+    const stranger = await api.createTenant('Admin');
+    await api.pool.query("update users set first_name = 'Zoë', last_name = 'O_Neil' where id = $1", [
+      member.userId,
+    ]);
+    const find = async (query: string) => {
+      const answer = await api.request(owner, 'GET', `${membersOf(owner)}?${new URLSearchParams(query)}`);
+      const { count, results } = answer.json() as {
+        count: number;
+        results: { user: { first_name: string } }[];
+      };
+      expect(count).toBe(results.length);
+      return results.map((one) => one.user.first_name).sort();
+    };
+    expect(await find(`email=${member.email.toUpperCase()}`)).toEqual(['Zoë']);
+    expect(await find(`email=${stranger.email}`)).toEqual([]);
+    expect(await find('email=example.com')).toEqual([]);
+    expect(await find('email=')).toEqual([]);
+    expect(await find('search=admin')).toEqual(['Admin', 'Second admin']);
+    expect(await find('search=ADMIN second')).toEqual(['Second admin']);
+    expect(await find('search=zo\u00cb neil')).toEqual(['Zoë']);
+    expect(await find('search=o_n')).toEqual(['Zoë']);
+    expect(await find('search=o%n')).toEqual([]);
+    expect(await find('search= ')).toHaveLength(5);
+    const page = await api.request(owner, 'GET', `${membersOf(owner)}?search=admin&limit=1`);
+    expect(page.json()).toMatchObject({ count: 2, next: expect.stringContaining('search=admin') });
+  });
+
   test('are listed newest first, or oldest first when asked', async () => {
     const { owner, admin, admin2, member, member2 } = await crew();
     await api.request(owner, 'GET', '/api/users/@me/');

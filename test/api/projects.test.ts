@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
+import { CAPTURE_STEPS } from '../../capture/maintenance.ts';
 import { ADMIN, MEMBER } from '../../tenancy/levels.ts';
+import { capturedEvent } from '../capture/support.ts';
 import { apiForFile } from '../support/api.ts';
 import { refusals } from '../support/refusals.ts';
 
@@ -35,11 +37,71 @@ describe('projects', () => {
       flags_persistence_default: null,
       secret_api_token: null,
       secret_api_token_backup: null,
+      heatmaps_opt_in: null,
+      autocapture_exceptions_opt_in: null,
+      autocapture_web_vitals_opt_in: null,
+      session_recording_opt_in: null,
+      surveys_opt_in: null,
+      cookieless_server_hash_mode: null,
+      recording_domains: null,
     });
     for (const id of [body.id, '@current']) {
       for (const name of ['projects', 'environments']) {
         expect((await api.request(anna, 'GET', `/api/${name}/${id}/`)).json()).toEqual(body);
       }
+    }
+  });
+
+  test('keep the settings that tools set, although they change nothing', async () => {
+    const anna = await api.createTenant('Anna');
+    const url = `/api/environments/${anna.projectId}/`;
+    const kept = {
+      ...{ heatmaps_opt_in: true, autocapture_exceptions_opt_in: false, autocapture_web_vitals_opt_in: true },
+      ...{ session_recording_opt_in: true, surveys_opt_in: false, cookieless_server_hash_mode: 2 },
+      recording_domains: ['https://shop.example'],
+    };
+    const set = await api.request(anna, 'PATCH', url, { ...kept, app_urls: ['https://shop.example'] });
+    expect([set.statusCode, set.json()]).toEqual([200, expect.objectContaining(kept)]);
+    // Those that a change does not name stay, and null takes one back.
+    await api.request(anna, 'PATCH', url, { name: 'Renamed' });
+    await api.request(anna, 'PATCH', url, { heatmaps_opt_in: null, surveys_opt_in: true });
+    const now = { ...kept, heatmaps_opt_in: null, surveys_opt_in: true, name: 'Renamed' };
+    expect((await api.request(anna, 'GET', url)).json()).toMatchObject(now);
+    const made = await api.request(anna, 'POST', '/api/projects/', { name: 'New', ...kept });
+    expect([made.statusCode, made.json()]).toEqual([201, expect.objectContaining(kept)]);
+    const log = await api.request(anna, 'GET', `/api/projects/${anna.projectId}/activity_log/`);
+    expect(log.json().results[0].detail.changes).toEqual([
+      { field: 'heatmaps_opt_in', before: true, after: null },
+      { field: 'surveys_opt_in', before: false, after: true },
+    ]);
+    for (const [field, value] of [
+      ['heatmaps_opt_in', 'yes'],
+      ['cookieless_server_hash_mode', 3],
+      ['recording_domains', 'https://shop.example'],
+    ] as const) {
+      const refused = await api.request(anna, 'PATCH', url, { [field]: value });
+      expect([refused.statusCode, refused.json().attr]).toEqual([400, field]);
+    }
+  });
+
+  test('tell that they have had an event', async () => {
+    const [anna, bob] = [await api.createTenant('Anna'), await api.createTenant('Bob')];
+    await api.ingest.submit({ projectId: anna.projectId, events: [capturedEvent()] });
+    const step = CAPTURE_STEPS.find((one) => one.name === 'noteFirstEvents');
+    const deps = {
+      pool: api.pool,
+      eventRetentionDays: undefined,
+      eventDrops: { isWanted: async () => false, isDropped: async () => {} },
+    };
+    const run = () => step?.run(deps, { signal: new AbortController().signal, beat: () => {} });
+    expect(await run()).toBe(1);
+    expect(await run()).toBe(0);
+    for (const [tenant, expected] of [
+      [anna, true],
+      [bob, false],
+    ] as const) {
+      const { results } = (await api.request(tenant, 'GET', '/api/projects/')).json();
+      expect(results.map((one: { ingested_event: boolean }) => one.ingested_event)).toEqual([expected]);
     }
   });
 

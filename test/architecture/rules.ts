@@ -82,6 +82,7 @@ export const PRODUCTS = {
   flags: [],
   surveys: [],
   queries: [],
+  annotations: [],
 } as const;
 
 /** Who may import whom. docs/architecture.md prints this as a table. */
@@ -117,7 +118,12 @@ export const PLACES: Record<string, Place> = {
   'api/areas': {
     paths: [
       ...['api/capture/', 'api/remote-config.ts', 'api/browser-scripts.ts', 'api/tenancy/', 'api/people/'],
-      ...['api/events/', 'api/health.ts', ...Object.keys(PRODUCTS).map((name) => `api/${name}/`)],
+      ...[
+        'api/events/',
+        'api/health.ts',
+        'api/front-page.ts',
+        ...Object.keys(PRODUCTS).map((name) => `api/${name}/`),
+      ],
     ],
     holds: 'one folder for each area: routes with their schemas and views',
     imports: [

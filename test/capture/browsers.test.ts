@@ -53,6 +53,42 @@ describe('browsers', () => {
     }
   });
 
+  test('a path that nobody has can be asked for with cookies: the page sees the 404', async () => {
+    const origin = { origin: 'https://shop.example' };
+    for (const url of ['/static/gone.js', '/api/nothing/', '/e/x/y', '/api/projects/x/nothing/']) {
+      const answer = await api.app.inject({ url, headers: origin });
+      expect([url, answer.statusCode]).toEqual([url, 404]);
+      expect(answer.headers).toMatchObject({
+        'access-control-allow-origin': 'https://shop.example',
+        'access-control-allow-credentials': 'true',
+      });
+      const preflight = await api.app.inject({
+        ...{ method: 'OPTIONS', url },
+        headers: { ...origin, 'access-control-request-method': 'POST' },
+      });
+      expect(preflight.headers).toMatchObject({
+        'access-control-allow-origin': 'https://shop.example',
+        'access-control-allow-credentials': 'true',
+      });
+    }
+    for (const [method, url] of [
+      ['OPTIONS', '/api/users/@me/'],
+      ['OPTIONS', `/api/projects/${anna.projectId}/persons/x/`],
+      ['PUT', '/api/users/@me/'],
+      ['GET', `/api/projects/${anna.projectId}/persons/x/`],
+      ['GET', '/'],
+    ] as const) {
+      const headers = { ...origin, 'access-control-request-method': 'PATCH' };
+      const answer = await api.app.inject({ method, url, headers });
+      expect([method, url, answer.headers['access-control-allow-origin']]).toEqual([
+        method,
+        url,
+        origin.origin,
+      ]);
+      expect(answer.headers).not.toHaveProperty('access-control-allow-credentials');
+    }
+  });
+
   test('the management API allows no cookies', async () => {
     const { headers } = await api.app.inject({
       url: '/api/users/@me/',

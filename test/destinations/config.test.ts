@@ -235,6 +235,19 @@ const refused: [type: string, config: unknown, message: string][] = [
     'Invalid destination URL: it contains a user name or password',
   ],
   ['HTTP', { ...HTTP, token: '' }, "The following inputs are empty: ['token']"],
+  [
+    'S3',
+    { ...S3, aws_access_key_id: '', aws_secret_access_key: '  ' },
+    "The following inputs are empty: ['aws_access_key_id', 'aws_secret_access_key']",
+  ],
+  ['AzureBlob', { ...AZURE, account_key: '' }, "The following inputs are empty: ['account_key']"],
+  ['AzureBlob', { ...AZURE, sas_token: ' ' }, "The following inputs are empty: ['sas_token']"],
+  ['AzureBlob', { ...AZURE, connection_string: '' }, "The following inputs are empty: ['connection_string']"],
+  [
+    'GoogleCloudStorage',
+    { ...GOOGLE, service_account_key: '', hmac_access_key: '', hmac_secret: '' },
+    "The following inputs are empty: ['service_account_key', 'hmac_access_key', 'hmac_secret']",
+  ],
   ['File', { ...FILE, directory: '../x' }, "directory must not have the segment '..'"],
   ['File', { ...FILE, directory: '/etc' }, 'directory must be relative'],
   ['File', { ...FILE, directory: '' }, "The following inputs are empty: ['directory']"],
@@ -246,6 +259,11 @@ test.each(refused)('%s %j: %s', (type, config, message) => {
   expect(check).toThrow(DestinationConfigError);
   expect(check).toThrow(message);
   expect(check).not.toThrow('canary');
+});
+
+test('a server that asks for no password may be given a blank one', () => {
+  const settings = { type: 'Postgres', config: { ...POSTGRES, password: '' } };
+  expect(checkSettings(settings)).toEqual(settings);
 });
 
 test('texts of forms become numbers and booleans', () => {

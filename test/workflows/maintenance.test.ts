@@ -63,6 +63,8 @@ describe('the maintenance schedule', () => {
           endFullSurveys: 0,
           advanceSurveys: 0,
           tellOfFunctions: 0,
+          readPersonWords: 0,
+          noteFirstEvents: 0,
         },
         failed: [],
       });

@@ -28,7 +28,6 @@ export const liveQuery = z.strictObject({
   where: expressions.meta({
     description: 'Conditions in HogQL, as a JSON list or repeated, as in the list of events.',
   }),
-  personal_api_key: z.string().optional(),
 });
 
 /** Statuses that say that the caller may not listen any more. Others may pass. */

@@ -257,6 +257,48 @@ describe('secrets', () => {
     expect(JSON.stringify(refused)).not.toMatch(/canary/);
   });
 
+  test('that are blank are refused by name, in a change and at creation, and the stored ones stay', async () => {
+    const { id } = await create({ destination: s3('blank/') });
+    const blank = { bucket_name: 'other', aws_access_key_id: '', aws_secret_access_key: '' };
+    const refusal = {
+      status: 400,
+      body: refusals.field(
+        'destination__config__aws_access_key_id',
+        'invalid_input',
+        "The following inputs are empty: ['aws_access_key_id', 'aws_secret_access_key']",
+      ),
+    };
+    expect(await ask('PATCH', of(id), { destination: { type: 'S3', config: blank } })).toEqual(refusal);
+    expect(await ask('PATCH', of(id), { destination: { config: blank } })).toEqual(refusal);
+    expect(
+      await ask('POST', '/api/projects/@current/batch_exports/', {
+        ...{ name: 'Blank', interval: 'hour', destination: s3('blank-2/', blank) },
+      }),
+    ).toEqual(refusal);
+    expect((await stored(id)).secrets).toEqual({ aws_access_key_id: ACCESS, aws_secret_access_key: SECRET });
+  });
+
+  test('come with the export: integration_id is null, or refused with a sentence', async () => {
+    const made = await create({ destination: { ...file('integrated'), integration_id: null } });
+    expect(made.destination).toEqual(file('integrated'));
+    expect((await ask('PATCH', of(made.id), { destination: { integration_id: null } })).status).toBe(200);
+    const refusal = {
+      status: 400,
+      body: refusals.field(
+        'destination__integration_id',
+        'invalid_input',
+        'Destinations have no integrations: the credentials of a batch export are in its `config`. Leave `integration_id` out, or send null.',
+      ),
+    };
+    for (const integration_id of [7, '7', '01900000-0000-7000-8000-000000000001']) {
+      const destination = { ...file('integrated-2'), integration_id };
+      const body = { name: 'Integrated', interval: 'hour', destination };
+      expect(await ask('POST', '/api/projects/@current/batch_exports/', body)).toEqual(refusal);
+      expect(await ask('PUT', of(made.id), body)).toEqual(refusal);
+      expect(await ask('PATCH', of(made.id), { destination: { integration_id } })).toEqual(refusal);
+    }
+  });
+
   test('cannot be stored without keys, and then nothing is', async () => {
     const { rows: before } = await api.pool.query('select count(*) from batch_exports');
     const keyless = await api.rebuild({ keyring: undefined });

@@ -73,7 +73,7 @@ export async function withTemporal<T>(
   const schedules = createSchedules({ ...config, TEMPORAL_ADDRESS }, logger);
   try {
     if (!(await schedules.reach()) && needed) {
-      throw new CommandError('Temporal does not answer; `npx sluice doctor` says more.');
+      throw new CommandError('Temporal does not answer, or denies access; `npx sluice doctor` says more.');
     }
     return await work(schedules.exports);
   } finally {

@@ -1,12 +1,15 @@
+import net from 'node:net';
+import { status } from '@grpc/grpc-js';
 import { Client, Connection, ScheduleNotFoundError } from '@temporalio/client';
 import type { Finding } from '../tenancy/product.ts';
-import { searchAttributes } from '../workflows/names.ts';
+import { codeOf, detailsOf, isDenied } from './answers.ts';
 import { connectionSettings } from './connection.ts';
 import { MAINTENANCE_SCHEDULE } from './maintenance.ts';
 import type { SchedulesOptions } from './schedules.ts';
+import { commandToRegister, missingSearchAttributes, whatIsMissing } from './search-attributes.ts';
 
 const DEADLINE_MILLISECONDS = 5_000;
-const NOT_FOUND = 5;
+const KNOCK_MILLISECONDS = 2_000;
 const WORKFLOW_QUEUE = 1;
 
 const finding = (check: string, ok: boolean, sentence: string): Finding => ({ check, ok, sentence });
@@ -16,7 +19,7 @@ async function lookAtNamespace(connection: Connection, namespace: string): Promi
     await connection.workflowService.describeNamespace({ namespace });
     return finding('Temporal namespace', true, `The namespace ${namespace} exists.`);
   } catch (error) {
-    if ((error as { code?: number }).code !== NOT_FOUND) throw error;
+    if (codeOf(error) !== status.NOT_FOUND) throw error;
     return finding(
       'Temporal namespace',
       false,
@@ -25,17 +28,14 @@ async function lookAtNamespace(connection: Connection, namespace: string): Promi
   }
 }
 
-async function lookAtSearchAttributes(connection: Connection, namespace: string): Promise<Finding> {
-  const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
-  const missing = Object.values(searchAttributes)
-    .map((key) => key.name)
-    .filter((name) => !(name in (customAttributes ?? {})));
+async function lookAtSearchAttributes(connection: Connection, options: SchedulesOptions): Promise<Finding> {
+  const missing = await missingSearchAttributes(connection, options.TEMPORAL_NAMESPACE);
   return finding(
     'search attributes',
     missing.length === 0,
     missing.length === 0
       ? 'The search attributes are registered.'
-      : `The search attributes ${missing.join(', ')} are missing. A worker registers them when it starts.`,
+      : `${whatIsMissing(missing, options)} A worker registers them when it starts, where Temporal lets it. Otherwise do it with: ${commandToRegister(missing, options)}`,
   );
 }
 
@@ -77,35 +77,92 @@ async function lookAtWorkers(connection: Connection, options: SchedulesOptions):
   );
 }
 
+/** A check, and what it means if Temporal denies it. */
+interface Look {
+  check: string;
+  look(): Promise<Finding>;
+  /** Whether Sluice works without the right to see this. */
+  mayBeDenied: boolean;
+  what: string;
+}
+
 /** Checks everything that Sluice needs from Temporal. Never fails: problems are in the findings. */
 export async function diagnoseTemporal(options: SchedulesOptions): Promise<Finding[]> {
+  const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace } = options;
   const connection = Connection.lazy({ ...connectionSettings(options), connectTimeout: '3 seconds' });
-  const client = new Client({ connection, namespace: options.TEMPORAL_NAMESPACE });
+  const client = new Client({ connection, namespace });
+  const looks: Look[] = [
+    {
+      check: 'Temporal namespace',
+      look: () => lookAtNamespace(connection, namespace),
+      ...{ mayBeDenied: true, what: `describing the namespace ${namespace}` },
+    },
+    {
+      check: 'search attributes',
+      look: () => lookAtSearchAttributes(connection, options),
+      ...{ mayBeDenied: false, what: 'listing and searching workflows' },
+    },
+    {
+      check: 'maintenance',
+      look: () => lookAtMaintenance(client),
+      ...{ mayBeDenied: false, what: 'reading schedules' },
+    },
+    {
+      check: 'workers',
+      look: () => lookAtWorkers(connection, options),
+      ...{ mayBeDenied: true, what: 'describing task queues' },
+    },
+  ];
+  const found: Finding[] = [];
   try {
-    return await connection.withDeadline(Date.now() + DEADLINE_MILLISECONDS, async () => {
-      const namespace = await lookAtNamespace(connection, options.TEMPORAL_NAMESPACE);
-      const found = [
-        finding('Temporal', true, `Temporal answers at ${options.TEMPORAL_ADDRESS}.`),
-        namespace,
-      ];
-      if (!namespace.ok) return found;
-      return [
-        ...found,
-        await lookAtSearchAttributes(connection, options.TEMPORAL_NAMESPACE),
-        await lookAtMaintenance(client),
-        await lookAtWorkers(connection, options),
-      ];
+    await connection.withDeadline(Date.now() + DEADLINE_MILLISECONDS, async () => {
+      await connection.workflowService.getSystemInfo({});
+      found.push(finding('Temporal', true, `Temporal answers at ${address}.`));
+      for (const one of looks) {
+        const result = await one.look().catch((error) => denied(error, one));
+        found.push(result);
+        // Without a namespace there is nothing else.
+        if (one.check === 'Temporal namespace' && !result.ok) return;
+      }
     });
   } catch (error) {
-    return [
-      finding(
-        'Temporal',
-        false,
-        `Temporal does not answer at ${options.TEMPORAL_ADDRESS} (${(error as Error).message}). Exports wait until it ` +
-          'does; capture keeps working. Start Temporal, or correct TEMPORAL_ADDRESS.',
-      ),
-    ];
+    found.push(finding('Temporal', false, await whyNot(error, address ?? '')));
   } finally {
     await connection.close();
   }
+  return found;
+}
+
+function denied(error: unknown, { check, mayBeDenied, what }: Look): Finding {
+  if (!isDenied(error)) throw error;
+  const sentence = `Temporal denies ${what} (${detailsOf(error)}).`;
+  return mayBeDenied
+    ? finding(check, true, `${sentence} So this is not checked. Sluice works without it.`)
+    : finding(check, false, `${sentence} Exports need it: give the credentials of Sluice this right.`);
+}
+
+async function whyNot(error: unknown, address: string): Promise<string> {
+  const meanwhile = 'Exports wait until then; capture keeps working.';
+  const details = detailsOf(error);
+  if (isDenied(error)) {
+    return `Temporal answers at ${address}, but denies access (${details}). ${meanwhile} Correct TEMPORAL_API_KEY, TEMPORAL_TLS_CERT or TEMPORAL_NAMESPACE.`;
+  }
+  return (await accepts(address))
+    ? `${address} accepts connections, but no Temporal answers there (${details}). ${meanwhile} Look at the load of Temporal and its database, or correct TEMPORAL_ADDRESS or TEMPORAL_TLS.`
+    : `Temporal does not answer at ${address} (${details}). ${meanwhile} Start Temporal, or correct TEMPORAL_ADDRESS.`;
+}
+
+/** Whether anything listens at an address. */
+function accepts(address: string): Promise<boolean> {
+  const [host, port] = address.split(':');
+  return new Promise((resolve) => {
+    const socket = net.connect({ host, port: Number(port), timeout: KNOCK_MILLISECONDS });
+    const over = (answer: boolean) => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.once('connect', () => over(true));
+    socket.once('timeout', () => over(false));
+    socket.once('error', () => over(false));
+  });
 }

@@ -17,6 +17,7 @@ import { changeLinkedFlag } from '../flags/runs/linked-flags.ts';
 import { createFunctionCompiler } from '../functions/compiler.ts';
 import { ReplayMatcher } from '../functions/replay/matcher.ts';
 import { PRODUCTS } from '../products.ts';
+import { isPassing } from '../schedules/answers.ts';
 import { connectionSettings } from '../schedules/connection.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Keyring } from '../secrets/envelope.ts';
@@ -74,6 +75,19 @@ const ASKING = 200;
  */
 const STICKY = '5 seconds';
 
+/**
+ * Creates what a worker needs in Temporal. What Temporal refuses for good does not stop the worker: it works on what there is,
+ * and tries again every minute. What may pass by itself does, so that the caller tries again soon.
+ */
+async function ensureWhatCanBe(schedules: Schedules, logger: Logger): Promise<void> {
+  try {
+    await schedules.ensure();
+  } catch (err) {
+    if (isPassing(err)) throw err;
+    logger.warn({ err }, 'schedules could not be checked; this worker works without and tries again');
+  }
+}
+
 /** Starts polling. Fails if Temporal does not answer. The caller decides when to try again. */
 export async function startWorker({
   config,
@@ -117,7 +131,7 @@ export async function startWorker({
     logger.warn({ err }, `${exportRoot} may be open to others`),
   );
   try {
-    await schedules.ensure();
+    await ensureWhatCanBe(schedules, logger);
     const dependencies: ActivityDependencies = {
       pool,
       keyring: tools.dependencies.keyring,

@@ -4278,4 +4278,38 @@ export const MUTATIONS: readonly Mutation[] = [
     test: 'test/db/event-partitions.test.ts',
     named: 'stored lately',
   },
+
+  // Temporal of somebody else.
+  {
+    name: 'a denied service for operators stops the worker',
+    file: 'schedules/search-attributes.ts',
+    from: '    if (!isWithheld(error)) throw error;\n',
+    to: '    throw error;\n',
+    test: 'test/schedules/denied.test.ts',
+    named: 'a worker starts and exports',
+  },
+  {
+    name: 'maintenance waits for search attributes',
+    file: 'schedules/own-schedule.ts',
+    from: 'isComplete ? [{ key: searchAttributes.kind, value: own.kind }] : []',
+    to: '[{ key: searchAttributes.kind, value: own.kind }]',
+    test: 'test/schedules/denied.test.ts',
+    named: 'maintenance runs',
+  },
+  {
+    name: 'a search that is refused counts as a search attribute',
+    file: 'schedules/search-attributes.ts',
+    from: 'if (codeOf(error) === status.INVALID_ARGUMENT) return false;',
+    to: 'if (codeOf(error) === status.INVALID_ARGUMENT) return true;',
+    test: 'test/schedules/denied.test.ts',
+    named: 'doctor names them',
+  },
+  {
+    name: 'doctor takes what is denied for a Temporal that is away',
+    file: 'schedules/diagnose.ts',
+    from: '  if (!isDenied(error)) throw error;\n  const sentence',
+    to: '  if (isDenied(error)) throw error;\n  const sentence',
+    test: 'test/schedules/denied.test.ts',
+    named: 'says what is denied',
+  },
 ];

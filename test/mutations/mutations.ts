@@ -4281,12 +4281,20 @@ export const MUTATIONS: readonly Mutation[] = [
 
   // Temporal of somebody else.
   {
-    name: 'a denied service for operators stops the worker',
+    name: 'a denied service for operators is a fault',
     file: 'schedules/search-attributes.ts',
     from: '    if (!isWithheld(error)) throw error;\n',
     to: '    throw error;\n',
     test: 'test/schedules/denied.test.ts',
-    named: 'a worker starts and exports',
+    named: 'doctor finds nothing wrong',
+  },
+  {
+    name: 'what Temporal refuses for good stops the worker',
+    file: 'worker/worker.ts',
+    from: '    if (isPassing(err)) throw err;\n',
+    to: '    throw err;\n',
+    test: 'test/schedules/denied.test.ts',
+    named: 'may not look at schedules',
   },
   {
     name: 'maintenance waits for search attributes',
@@ -4311,5 +4319,29 @@ export const MUTATIONS: readonly Mutation[] = [
     to: '  if (isDenied(error)) throw error;\n  const sentence',
     test: 'test/schedules/denied.test.ts',
     named: 'says what is denied',
+  },
+  {
+    name: 'a command asks the Temporal of the environment about the database of the running installation',
+    file: 'cli/installation.ts',
+    from: 'if (samePlace(config[name]) !== samePlace(own[name])) refuse(name, config[name], own[name], given);',
+    to: '',
+    test: 'test/stack/two-installations.test.ts',
+    named: 'contradicts the running installation',
+  },
+  {
+    name: 'a command takes the settings of whatever runs with the data directory',
+    file: 'cli/installation.ts',
+    from: 'if (found.database !== place) {',
+    to: 'if (found.database === undefined) {',
+    test: 'test/stack/two-installations.test.ts',
+    named: 'another database',
+  },
+  {
+    name: 'a start does not say where its Temporal is',
+    file: 'stack/stack.ts',
+    from: '    recordInstallation(plan, env);\n',
+    to: '',
+    test: 'test/stack/two-installations.test.ts',
+    named: 'knows the data directory',
   },
 ];

@@ -42,6 +42,16 @@ describe('where the service for operators is denied', () => {
     expect(Object.values(found).map(({ ok }) => ok)).toEqual([true, true, true, true, true]);
     expect(found['search attributes']?.sentence).toBe('The search attributes are registered.');
   });
+
+  test('a worker that may not look at schedules works on what there is', async () => {
+    proxy.fate = denies(OPERATOR, 'Schedule');
+    const schedules = createSchedules(world.config, createLogger({ name: 'test', level: 'silent' }));
+    const worker = await startTestWorker({ config: world.config, pool: world.pool, schedules });
+    expect(proxy.refused.at(-1)).toMatch(/Schedule$/);
+    await worker.stop();
+    await schedules.close();
+    proxy.fate = denies(OPERATOR);
+  });
 });
 
 describe('doctor', () => {

@@ -175,7 +175,7 @@ export function exportWorldForFile({
     return begun.backfill;
   };
   world.start = async (row, interval) => {
-    const { workflowId, workflowRunId } = await world.schedules.exports.startRun(row, interval);
+    const { workflowId, workflowRunId } = await world.schedules.exports.startRun(row, interval, 'repair');
     return world.client.workflow.getHandle(workflowId, workflowRunId);
   };
   world.finished = async (handle) => {

@@ -140,7 +140,8 @@ export class StackRunner {
       report(`Starting Temporal on port ${plan.ports.temporal} …`);
       const { temporal: port, temporalUi: uiPort } = plan.ports;
       const namespaces = [config.TEMPORAL_NAMESPACE].filter((name) => name !== 'default');
-      const start = () => startTemporal({ ...common, signal, port, uiPort, namespaces });
+      const keepDays = config.SLUICE_EXPORT_RUN_DAYS;
+      const start = () => startTemporal({ ...common, signal, port, uiPort, namespaces, keepDays });
       this.temporal = await this.keep('Temporal', start, logFile('temporal'));
       return plan.temporalAddress;
     };

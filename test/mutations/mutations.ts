@@ -4355,8 +4355,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a failed run that somebody started by hand counts for the pause',
     file: 'exports/runs/auto-pause.ts',
-    from: '      startedByHand(row.id),\n',
-    to: '',
+    from: ', startedByHand(row.id));',
+    to: ');',
     test: 'test/exports/auto-pause.test.ts',
     named: 'started by hand',
   },

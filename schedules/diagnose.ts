@@ -8,9 +8,14 @@ import { MAINTENANCE_SCHEDULE } from './maintenance.ts';
 import type { SchedulesOptions } from './schedules.ts';
 import { commandToRegister, missingSearchAttributes, whatIsMissing } from './search-attributes.ts';
 
-const DEADLINE_MILLISECONDS = 5_000;
+const DEADLINE_MILLISECONDS = 10_000;
 const KNOCK_MILLISECONDS = 2_000;
 const WORKFLOW_QUEUE = 1;
+/** From this attempt on, a workflow task has failed more than by chance, such as when its worker was killed. */
+const FAILING_ATTEMPTS = 3;
+const MOST_LOOKED_AT = 300;
+const AT_ONCE = 20;
+const MOST_NAMED = 5;
 
 const finding = (check: string, ok: boolean, sentence: string): Finding => ({ check, ok, sentence });
 
@@ -77,6 +82,52 @@ async function lookAtWorkers(connection: Connection, options: SchedulesOptions):
   );
 }
 
+/**
+ * Looks for workflows whose task fails again and again. They stand still, and Temporal's lists show them as running. Not all
+ * servers can search for them, so this asks for some hundreds of those that run.
+ */
+async function lookAtTasks(
+  client: Client,
+  connection: Connection,
+  options: SchedulesOptions,
+): Promise<Finding> {
+  const { TEMPORAL_NAMESPACE: namespace, SLUICE_TASK_QUEUE: taskQueue } = options;
+  const query = `TaskQueue = '${taskQueue}' and ExecutionStatus = 'Running'`;
+  const broken: { workflowId: string; type: string; attempt: number }[] = [];
+  let seen = 0;
+  const waiting: Promise<void>[] = [];
+  const look = async ({ workflowId, runId, type }: { workflowId: string; runId: string; type: string }) => {
+    const { pendingWorkflowTask } = await connection.workflowService.describeWorkflowExecution({
+      namespace,
+      execution: { workflowId, runId },
+    });
+    const attempt = pendingWorkflowTask?.attempt ?? 0;
+    if (attempt >= FAILING_ATTEMPTS) broken.push({ workflowId, type, attempt });
+  };
+  for await (const one of client.workflow.list({ query, pageSize: AT_ONCE })) {
+    seen += 1;
+    waiting.push(look(one).catch(ignoreEnded));
+    if (waiting.length === AT_ONCE) await Promise.all(waiting.splice(0));
+    if (seen === MOST_LOOKED_AT) break;
+  }
+  await Promise.all(waiting);
+  if (broken.length === 0)
+    return finding('workflow tasks', true, `The tasks of ${seen} running workflows do not fail.`);
+  const named = broken
+    .slice(0, MOST_NAMED)
+    .map(({ workflowId, type, attempt }) => `${workflowId} (${type}, attempt ${attempt})`);
+  const more = broken.length > MOST_NAMED ? ` and ${broken.length - MOST_NAMED} more` : '';
+  return finding(
+    'workflow tasks',
+    false,
+    `${broken.length} of ${seen} running workflows stand still, because their tasks fail again and again: ${named.join(', ')}${more}. The log of the workers and the pages of these workflows say why. Usually a worker of another version polls ${taskQueue}: stop it, and they go on.`,
+  );
+}
+
+function ignoreEnded(error: unknown): void {
+  if (codeOf(error) !== status.NOT_FOUND) throw error;
+}
+
 /** A check, and what it means if Temporal denies it. */
 interface Look {
   check: string;
@@ -111,6 +162,11 @@ export async function diagnoseTemporal(options: SchedulesOptions): Promise<Findi
       check: 'workers',
       look: () => lookAtWorkers(connection, options),
       ...{ mayBeDenied: true, what: 'describing task queues' },
+    },
+    {
+      check: 'workflow tasks',
+      look: () => lookAtTasks(client, connection, options),
+      ...{ mayBeDenied: true, what: 'describing workflows' },
     },
   ];
   const found: Finding[] = [];

@@ -47,6 +47,8 @@ export interface WorkerDependencies {
   limits?: Partial<Limits>;
   /** How often attempts report and how long they pause. Tests make both shorter. */
   rhythm?: Rhythm;
+  /** Workflows of another version, and how many stay in memory. Tests set both. */
+  workflows?: { bundle?: Awaited<ReturnType<typeof workflowBundle>>; inMemory?: number };
 }
 
 export interface RunningWorker {
@@ -101,6 +103,7 @@ export async function startWorker({
   patience,
   limits,
   rhythm,
+  workflows = {},
 }: WorkerDependencies): Promise<RunningWorker> {
   const connection = await NativeConnection.connect(connectionSettings(config));
   const temporal = schedules.exports;
@@ -180,7 +183,8 @@ export async function startWorker({
     const light = await Worker.create({
       ...common,
       taskQueue: config.SLUICE_TASK_QUEUE,
-      workflowBundle: await workflowBundle(),
+      workflowBundle: workflows.bundle ?? (await workflowBundle()),
+      ...(workflows.inMemory === undefined ? {} : { maxCachedWorkflows: workflows.inMemory }),
       activities: createActivities(dependencies),
       shutdownGraceTime: `${config.SLUICE_SHUTDOWN_SECONDS} seconds`,
       stickyQueueScheduleToStartTimeout: STICKY,

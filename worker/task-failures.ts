@@ -2,9 +2,11 @@ import { type OperatorWebhook, postNotice } from '../egress/operator-notices.ts'
 import type { Logger } from '../telemetry/logger.ts';
 import type { TaskFailures } from './temporal-metrics.ts';
 
-/** How often failures are looked at, and how many looks in a row must find some, before somebody is told. */
+/** How often failures are looked at, and how many looks of the last minutes must find some, before somebody is told. */
 const LOOK_EVERY = 20_000;
-const IN_A_ROW = 3;
+const LOOKS = 3;
+/** Temporal repeats a task after ever longer pauses, of ten minutes at most. */
+const WITHIN = 900_000;
 /** While it lasts, it is told again after this time. */
 const AGAIN_AFTER = 3_600_000;
 
@@ -29,15 +31,16 @@ export function watchTaskFailures({
   logger,
   lookEvery = LOOK_EVERY,
 }: FailureWatch) {
-  let inARow = 0;
+  let foundAt: number[] = [];
   let toldAt = Number.NEGATIVE_INFINITY;
   let told: Promise<void> = Promise.resolve();
   takeFailures();
   const look = () => {
     const { count, workflowTypes, reasons } = takeFailures();
-    inARow = count === 0 ? 0 : inARow + 1;
     const now = Date.now();
-    if (inARow < IN_A_ROW || now - toldAt < AGAIN_AFTER) return;
+    if (count === 0) return;
+    foundAt = [...foundAt.filter((at) => at > now - WITHIN), now];
+    if (foundAt.length < LOOKS || now - toldAt < AGAIN_AFTER) return;
     toldAt = now;
     const about = { taskQueue, workflowTypes, reasons };
     logger.error(

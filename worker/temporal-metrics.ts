@@ -31,8 +31,8 @@ const LABELS = [
   'status_code',
 ];
 const SECONDS = [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 3600];
-/** Measured for each call, and told by the metrics of Sluice better: 40 rows for each operation of the client. */
-const LEFT_OUT = /_request(_latency)?$|^temporal_long_request(_latency)?$/;
+/** Rows for each operation of the client, and distributions of what the metrics of Sluice tell better. */
+const LEFT_OUT = /_request$|(?<!schedule_to_start)_latency$/;
 
 const FAILED_TASKS = 'temporal_workflow_task_execution_failed';
 

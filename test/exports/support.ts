@@ -61,7 +61,10 @@ export interface ExportWorld {
   logsOf(row: BatchExportRow): Promise<LogRow[]>;
   /** A row of backfills, as the API makes it; nothing is started. */
   backfill(row: BatchExportRow, start: string | null, end: string | null): Promise<BackfillRow>;
-  startWorker(settings?: Record<string, string>, workflows?: WorkerDependencies['workflows']): Promise<RunningWorker>;
+  startWorker(
+    settings?: Record<string, string>,
+    workflows?: WorkerDependencies['workflows'],
+  ): Promise<RunningWorker>;
   /** Settings for processes of the test's own. */
   variables: Record<string, string>;
   worker: RunningWorker;

@@ -96,6 +96,11 @@ async function lookAtTasks(
   const broken: { workflowId: string; type: string; attempt: number }[] = [];
   let seen = 0;
   const waiting: Promise<void>[] = [];
+  let fault: unknown;
+  /** One that has ended meanwhile is none that stands still. Any other error is thrown when nothing is under way any more. */
+  const note = (error: unknown) => {
+    if (codeOf(error) !== status.NOT_FOUND) fault ??= error;
+  };
   const look = async ({ workflowId, runId, type }: { workflowId: string; runId: string; type: string }) => {
     const { pendingWorkflowTask } = await connection.workflowService.describeWorkflowExecution({
       namespace,
@@ -106,11 +111,12 @@ async function lookAtTasks(
   };
   for await (const one of client.workflow.list({ query, pageSize: AT_ONCE })) {
     seen += 1;
-    waiting.push(look(one).catch(ignoreEnded));
+    waiting.push(look(one).catch(note));
     if (waiting.length === AT_ONCE) await Promise.all(waiting.splice(0));
-    if (seen === MOST_LOOKED_AT) break;
+    if (seen === MOST_LOOKED_AT || fault !== undefined) break;
   }
   await Promise.all(waiting);
+  if (fault !== undefined) throw fault;
   if (broken.length === 0)
     return finding('workflow tasks', true, `The tasks of ${seen} running workflows do not fail.`);
   const named = broken
@@ -122,10 +128,6 @@ async function lookAtTasks(
     false,
     `${broken.length} of ${seen} running workflows stand still, because their tasks fail again and again: ${named.join(', ')}${more}. The log of the workers and the pages of these workflows say why. Usually a worker of another version polls ${taskQueue}: stop it, and they go on.`,
   );
-}
-
-function ignoreEnded(error: unknown): void {
-  if (codeOf(error) !== status.NOT_FOUND) throw error;
 }
 
 /** A check, and what it means if Temporal denies it. */

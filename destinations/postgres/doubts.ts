@@ -59,11 +59,10 @@ export async function tableDoubts(
 }
 
 function takes({ type, length, is_text }: Attribute, { type: source, name }: Column): boolean {
-  // A text that is no document fits no `jsonb`; those that are documents are known by the form of their names.
-  if (source === 'string' && (type === 'jsonb' || type === 'json')) return DOCUMENTS.has(name);
-  if (is_text)
-    return length === null || length >= (source === 'uuid' ? UUID_LENGTH : source === 'bool' ? 5 : LENGTH);
-  return TAKES[source].includes(type);
+  const isDocument = source === 'json' || DOCUMENTS.has(name);
+  if (source === 'string' && (type === 'jsonb' || type === 'json')) return isDocument;
+  if (!is_text) return TAKES[source].includes(type);
+  return length === null || (!isDocument && length >= (source === 'uuid' ? UUID_LENGTH : LENGTH));
 }
 
 const SAID: Record<Column['type'], string> = {

@@ -24,8 +24,8 @@ export type PauseDependencies = Pick<
 
 /**
  * Pauses an export if too many of its last runs failed, and cancels its backfills with their runs. Returns when it was
- * paused. Runs from before the last pause do not count, because
- * whoever resumed the export has seen them, and neither do runs that somebody started by hand to try something.
+ * paused. Runs from before the last pause do not count, because whoever resumed the export has seen them, and neither do
+ * runs that somebody started by hand to try something.
  *
  * One transaction changes the rows. Then the change is brought to Temporal. If an earlier try for the same run was
  * killed in between, this one does the second part.

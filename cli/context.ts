@@ -1,4 +1,4 @@
-import { type Config, loadConfig } from '../config.ts';
+import type { Config } from '../config.ts';
 import { createPool, type Pool } from '../db/pool.ts';
 import type { GivenAddresses } from '../db/roles/address.ts';
 import type { ExportTemporal } from '../exports/temporal.ts';
@@ -7,17 +7,10 @@ import { ensureKeyFile, keyFile, readKeyFile, writeKeyFile } from '../secrets/ke
 import { withInstallationDatabase } from '../stack/borrow-postgres.ts';
 import { createLogger } from '../telemetry/logger.ts';
 import type { KeyPlace } from '../tenancy/encryption-keys.ts';
-import { PlainError } from '../values/plain-error.ts';
+import { CommandError, UsageError } from './command-error.ts';
+import { absentTemporal, settingsOf, whyNoTemporal } from './installation.ts';
 
-/** A command cannot do what the user asked for. The command line prints the message without a stack trace and exits with 1. */
-export class CommandError extends PlainError {
-  override readonly name: string = 'CommandError';
-}
-
-/** The user calls a command in a wrong way. The exit code is 2. */
-export class UsageError extends CommandError {
-  override readonly name = 'UsageError';
-}
+export { CommandError, UsageError };
 
 export const say = (line: string) => process.stdout.write(`${line}\n`);
 /** Prints progress and remarks to standard error. Standard output carries results only, so that users can pipe it. */
@@ -35,9 +28,8 @@ function causeOf(error: unknown): string {
   return cause ? causeOf(cause) : (details ?? message ?? String(error));
 }
 
-export function settings(): Config {
-  return loadConfig(process.env);
-}
+/** The settings of the installation that the command works on. */
+export const settings = (): Config => settingsOf(process.env);
 
 /** Gives the work the database of the installation: the address of its owner, and all that are given. */
 export function withUrl<T>(
@@ -66,14 +58,18 @@ export async function withTemporal<T>(
   needed: boolean,
   work: (temporal: ExportTemporal) => Promise<T>,
 ): Promise<T> {
+  if (config.TEMPORAL_ADDRESS === undefined) {
+    const reason = whyNoTemporal(config);
+    if (needed) throw new CommandError(reason);
+    remark(reason);
+    return work(absentTemporal(reason));
+  }
   // Most commands need no Temporal, and its client takes longer to load than they run.
   const { createSchedules } = await import('../schedules/schedules.ts');
-  const TEMPORAL_ADDRESS = config.TEMPORAL_ADDRESS ?? `127.0.0.1:${config.SLUICE_TEMPORAL_PORT}`;
-  const logger = createLogger({ name: 'cli', level: 'silent' });
-  const schedules = createSchedules({ ...config, TEMPORAL_ADDRESS }, logger);
+  const schedules = createSchedules(config, createLogger({ name: 'cli', level: 'silent' }));
   try {
     if (!(await schedules.reach()) && needed) {
-      throw new CommandError('Temporal does not answer; `npx sluice doctor` says more.');
+      throw new CommandError('Temporal does not answer, or denies access; `npx sluice doctor` says more.');
     }
     return await work(schedules.exports);
   } finally {

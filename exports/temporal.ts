@@ -6,6 +6,7 @@ import type { BackfillRow } from './rows/backfills.ts';
 import type { BatchExportRow } from './rows/batch-exports.ts';
 import type { RunRow } from './rows/runs.ts';
 import type { VerifyReport } from './rules/verify-report.ts';
+import type { StartedBy } from './rules/workflow-ids.ts';
 
 /** The input of the workflow of a run. */
 export interface ExportRunInput {
@@ -118,6 +119,7 @@ export interface ExportTemporal {
   startRun(
     row: BatchExportRow,
     interval: IntervalText,
+    by: StartedBy,
   ): Promise<{ workflowId: string; workflowRunId: string }>;
   /** Asks a run to stop. Does nothing if the run has ended or never began. */
   cancelRun(run: RunReference): Promise<void>;

@@ -1,9 +1,10 @@
-/** The longest delay between the end of an interval and the start of its run, in milliseconds. */
+/** The longest delay that any export has between the end of an interval and the start of its run, in milliseconds. */
 export const MAX_JITTER = 60_000;
 
 /**
- * Returns the delay between the end of an interval and the start of its run, in milliseconds. It is always the same for
- * one export and spread evenly over all exports, so that hourly exports do not start all at once.
+ * Returns the longest delay between the end of an interval and the start of its run, in milliseconds. It is always the same
+ * for one export and spread evenly over all exports. Temporal delays each firing by a part of it, which differs from one
+ * interval to the next, so that hourly exports do not start all at once.
  */
 export function jitterOf(exportId: string): number {
   // FNV-1a, then the finalizer of MurmurHash3, so that similar ids get very different delays.

@@ -1,13 +1,21 @@
+import net from 'node:net';
+import { status } from '@grpc/grpc-js';
 import { Client, Connection, ScheduleNotFoundError } from '@temporalio/client';
 import type { Finding } from '../tenancy/product.ts';
-import { searchAttributes } from '../workflows/names.ts';
+import { codeOf, detailsOf, isDenied } from './answers.ts';
 import { connectionSettings } from './connection.ts';
 import { MAINTENANCE_SCHEDULE } from './maintenance.ts';
 import type { SchedulesOptions } from './schedules.ts';
+import { commandToRegister, missingSearchAttributes, whatIsMissing } from './search-attributes.ts';
 
-const DEADLINE_MILLISECONDS = 5_000;
-const NOT_FOUND = 5;
+const DEADLINE_MILLISECONDS = 10_000;
+const KNOCK_MILLISECONDS = 2_000;
 const WORKFLOW_QUEUE = 1;
+/** From this attempt on, a workflow task has failed more than by chance, such as when its worker was killed. */
+const FAILING_ATTEMPTS = 3;
+const MOST_LOOKED_AT = 300;
+const AT_ONCE = 20;
+const MOST_NAMED = 5;
 
 const finding = (check: string, ok: boolean, sentence: string): Finding => ({ check, ok, sentence });
 
@@ -16,7 +24,7 @@ async function lookAtNamespace(connection: Connection, namespace: string): Promi
     await connection.workflowService.describeNamespace({ namespace });
     return finding('Temporal namespace', true, `The namespace ${namespace} exists.`);
   } catch (error) {
-    if ((error as { code?: number }).code !== NOT_FOUND) throw error;
+    if (codeOf(error) !== status.NOT_FOUND) throw error;
     return finding(
       'Temporal namespace',
       false,
@@ -25,17 +33,14 @@ async function lookAtNamespace(connection: Connection, namespace: string): Promi
   }
 }
 
-async function lookAtSearchAttributes(connection: Connection, namespace: string): Promise<Finding> {
-  const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
-  const missing = Object.values(searchAttributes)
-    .map((key) => key.name)
-    .filter((name) => !(name in (customAttributes ?? {})));
+async function lookAtSearchAttributes(connection: Connection, options: SchedulesOptions): Promise<Finding> {
+  const missing = await missingSearchAttributes(connection, options.TEMPORAL_NAMESPACE);
   return finding(
     'search attributes',
     missing.length === 0,
     missing.length === 0
       ? 'The search attributes are registered.'
-      : `The search attributes ${missing.join(', ')} are missing. A worker registers them when it starts.`,
+      : `${whatIsMissing(missing, options)} A worker registers them when it starts, where Temporal lets it. Otherwise do it with: ${commandToRegister(missing, options)}`,
   );
 }
 
@@ -77,35 +82,145 @@ async function lookAtWorkers(connection: Connection, options: SchedulesOptions):
   );
 }
 
+/**
+ * Looks for workflows whose task fails again and again. They stand still, and Temporal's lists show them as running. Not all
+ * servers can search for them, so this asks for some hundreds of those that run.
+ */
+async function lookAtTasks(
+  client: Client,
+  connection: Connection,
+  options: SchedulesOptions,
+): Promise<Finding> {
+  const { TEMPORAL_NAMESPACE: namespace, SLUICE_TASK_QUEUE: taskQueue } = options;
+  const query = `TaskQueue = '${taskQueue}' and ExecutionStatus = 'Running'`;
+  const broken: { workflowId: string; type: string; attempt: number }[] = [];
+  let seen = 0;
+  const waiting: Promise<void>[] = [];
+  let fault: unknown;
+  /** One that has ended meanwhile is none that stands still. Any other error is thrown when nothing is under way any more. */
+  const note = (error: unknown) => {
+    if (codeOf(error) !== status.NOT_FOUND) fault ??= error;
+  };
+  const look = async ({ workflowId, runId, type }: { workflowId: string; runId: string; type: string }) => {
+    const { pendingWorkflowTask } = await connection.workflowService.describeWorkflowExecution({
+      namespace,
+      execution: { workflowId, runId },
+    });
+    const attempt = pendingWorkflowTask?.attempt ?? 0;
+    if (attempt >= FAILING_ATTEMPTS) broken.push({ workflowId, type, attempt });
+  };
+  for await (const one of client.workflow.list({ query, pageSize: AT_ONCE })) {
+    seen += 1;
+    waiting.push(look(one).catch(note));
+    if (waiting.length === AT_ONCE) await Promise.all(waiting.splice(0));
+    if (seen === MOST_LOOKED_AT || fault !== undefined) break;
+  }
+  await Promise.all(waiting);
+  if (fault !== undefined) throw fault;
+  if (broken.length === 0)
+    return finding('workflow tasks', true, `The tasks of ${seen} running workflows do not fail.`);
+  const named = broken
+    .slice(0, MOST_NAMED)
+    .map(({ workflowId, type, attempt }) => `${workflowId} (${type}, attempt ${attempt})`);
+  const more = broken.length > MOST_NAMED ? ` and ${broken.length - MOST_NAMED} more` : '';
+  return finding(
+    'workflow tasks',
+    false,
+    `${broken.length} of ${seen} running workflows stand still, because their tasks fail again and again: ${named.join(', ')}${more}. The log of the workers and the pages of these workflows say why. Usually a worker of another version polls ${taskQueue}: stop it, and they go on.`,
+  );
+}
+
+/** A check, and what it means if Temporal denies it. */
+interface Look {
+  check: string;
+  look(): Promise<Finding>;
+  /** Whether Sluice works without the right to see this. */
+  mayBeDenied: boolean;
+  what: string;
+}
+
 /** Checks everything that Sluice needs from Temporal. Never fails: problems are in the findings. */
 export async function diagnoseTemporal(options: SchedulesOptions): Promise<Finding[]> {
+  const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace } = options;
   const connection = Connection.lazy({ ...connectionSettings(options), connectTimeout: '3 seconds' });
-  const client = new Client({ connection, namespace: options.TEMPORAL_NAMESPACE });
+  const client = new Client({ connection, namespace });
+  const looks: Look[] = [
+    {
+      check: 'Temporal namespace',
+      look: () => lookAtNamespace(connection, namespace),
+      ...{ mayBeDenied: true, what: `describing the namespace ${namespace}` },
+    },
+    {
+      check: 'search attributes',
+      look: () => lookAtSearchAttributes(connection, options),
+      ...{ mayBeDenied: false, what: 'listing and searching workflows' },
+    },
+    {
+      check: 'maintenance',
+      look: () => lookAtMaintenance(client),
+      ...{ mayBeDenied: false, what: 'reading schedules' },
+    },
+    {
+      check: 'workers',
+      look: () => lookAtWorkers(connection, options),
+      ...{ mayBeDenied: true, what: 'describing task queues' },
+    },
+    {
+      check: 'workflow tasks',
+      look: () => lookAtTasks(client, connection, options),
+      ...{ mayBeDenied: true, what: 'describing workflows' },
+    },
+  ];
+  const found: Finding[] = [];
   try {
-    return await connection.withDeadline(Date.now() + DEADLINE_MILLISECONDS, async () => {
-      const namespace = await lookAtNamespace(connection, options.TEMPORAL_NAMESPACE);
-      const found = [
-        finding('Temporal', true, `Temporal answers at ${options.TEMPORAL_ADDRESS}.`),
-        namespace,
-      ];
-      if (!namespace.ok) return found;
-      return [
-        ...found,
-        await lookAtSearchAttributes(connection, options.TEMPORAL_NAMESPACE),
-        await lookAtMaintenance(client),
-        await lookAtWorkers(connection, options),
-      ];
+    await connection.withDeadline(Date.now() + DEADLINE_MILLISECONDS, async () => {
+      await connection.workflowService.getSystemInfo({});
+      found.push(finding('Temporal', true, `Temporal answers at ${address}.`));
+      for (const one of looks) {
+        const result = await one.look().catch((error) => denied(error, one));
+        found.push(result);
+        // Without a namespace there is nothing else.
+        if (one.check === 'Temporal namespace' && !result.ok) return;
+      }
     });
   } catch (error) {
-    return [
-      finding(
-        'Temporal',
-        false,
-        `Temporal does not answer at ${options.TEMPORAL_ADDRESS} (${(error as Error).message}). Exports wait until it ` +
-          'does; capture keeps working. Start Temporal, or correct TEMPORAL_ADDRESS.',
-      ),
-    ];
+    found.push(finding('Temporal', false, await whyNot(error, address ?? '')));
   } finally {
     await connection.close();
   }
+  return found;
+}
+
+function denied(error: unknown, { check, mayBeDenied, what }: Look): Finding {
+  if (!isDenied(error)) throw error;
+  const sentence = `Temporal denies ${what} (${detailsOf(error)}).`;
+  return mayBeDenied
+    ? finding(check, true, `${sentence} So this is not checked. Sluice works without it.`)
+    : finding(check, false, `${sentence} Exports need it: give the credentials of Sluice this right.`);
+}
+
+async function whyNot(error: unknown, address: string): Promise<string> {
+  const meanwhile = 'Exports wait until then; capture keeps working.';
+  const details = detailsOf(error);
+  if (isDenied(error)) {
+    return `Temporal answers at ${address}, but denies access (${details}). ${meanwhile} Correct TEMPORAL_API_KEY, TEMPORAL_TLS_CERT or TEMPORAL_NAMESPACE.`;
+  }
+  return (await accepts(address))
+    ? `${address} accepts connections, but no Temporal answers there (${details}). ${meanwhile} Look at the load of Temporal and its database, or correct TEMPORAL_ADDRESS or TEMPORAL_TLS.`
+    : `Temporal does not answer at ${address} (${details}). ${meanwhile} Start Temporal, or correct TEMPORAL_ADDRESS.`;
+}
+
+/** Whether anything listens at an address. */
+function accepts(address: string): Promise<boolean> {
+  const [host, port] = address.split(':');
+  return new Promise((resolve) => {
+    const socket = net.connect({ host, port: Number(port), timeout: KNOCK_MILLISECONDS });
+    const over = (answer: boolean) => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.once('connect', () => over(true));
+    socket.once('timeout', () => over(false));
+    socket.once('error', () => over(false));
+  });
 }

@@ -4,13 +4,19 @@ import type { ExportTemporal } from '../exports/temporal.ts';
 import type { FlagTemporal } from '../flags/temporal.ts';
 import type { FunctionTemporal } from '../functions/temporal.ts';
 import type { Logger } from '../telemetry/logger.ts';
+import { isDenied } from './answers.ts';
 import { closableCalls } from './closable-calls.ts';
 import { connectionSettings, type TemporalSettings } from './connection.ts';
 import { createExportSchedules } from './exports/export-schedules.ts';
 import { createFlagSchedules } from './flags/flag-schedules.ts';
 import { createFunctionSchedules } from './functions/function-schedules.ts';
 import { ensureMaintenance, MAINTENANCE_SCHEDULE } from './maintenance.ts';
-import { cannotReadNamespace, registerSearchAttributes } from './search-attributes.ts';
+import {
+  cannotReadNamespace,
+  commandToRegister,
+  registerSearchAttributes,
+  whatIsMissing,
+} from './search-attributes.ts';
 import { stopProject } from './stop-project.ts';
 
 /** The Temporal client of a process. The database is the truth; schedules are derived from it and corrected. */
@@ -19,7 +25,10 @@ export interface Schedules {
   isReachable(): boolean;
   /** Calls Temporal to find out whether it answers. This takes seconds if it is away. */
   reach(): Promise<boolean>;
-  /** Creates or corrects the search attributes and the schedules of maintenance. */
+  /**
+   * Creates or corrects the search attributes and the schedules of maintenance. Search attributes that somebody else has to
+   * register are in the log, with the command. Without them exports wait, and maintenance runs all the same.
+   */
   ensure(): Promise<void>;
   /** Runs maintenance now. Never fails, because maintenance runs within a minute anyway. */
   nudgeMaintenance(): void;
@@ -69,9 +78,35 @@ export function createSchedules(options: SchedulesOptions, logger: Logger): Sche
       if (!reachable) logger.debug('Temporal is reachable');
       reachable = true;
     } catch (error) {
-      if (reachable && !closing.signal.aborted) logger.warn({ err: error }, 'Temporal is not reachable');
+      const what = isDenied(error) ? 'Temporal denies access' : 'Temporal is not reachable';
+      if (reachable && !closing.signal.aborted) logger.warn({ err: error }, what);
       reachable = false;
     }
+  }
+
+  /** What the log said last of search attributes: it says each thing once. */
+  let said: string | undefined;
+  /** Registers what is missing. Answers whether the namespace has all search attributes. */
+  async function ensureSearchAttributes(): Promise<boolean> {
+    const found = await registerSearchAttributes(connection, options.TEMPORAL_NAMESPACE).catch((err) => {
+      if (!cannotReadNamespace(err)) throw err;
+      // Without them Temporal refuses what comes next, and says which.
+      logger.warn({ err }, 'search attributes could not be checked');
+      return undefined;
+    });
+    if (!found) return true;
+    const { added, missing, reason } = found;
+    if (added.length > 0) logger.info({ added }, 'search attributes registered');
+    const sentence =
+      missing.length === 0
+        ? undefined
+        : `${whatIsMissing(missing, options)} Temporal does not let Sluice register them. Do it with: ${commandToRegister(missing, options)}`;
+    if (sentence !== said) {
+      if (sentence !== undefined) logger.warn({ reason }, sentence);
+      else logger.info('the search attributes that were missing are registered');
+      said = sentence;
+    }
+    return missing.length === 0;
   }
   let pending = probe();
   const timer = setInterval(() => {
@@ -107,14 +142,8 @@ export function createSchedules(options: SchedulesOptions, logger: Logger): Sche
     reach,
     within,
     async ensure() {
-      const added = await registerSearchAttributes(connection, options.TEMPORAL_NAMESPACE).catch((err) => {
-        if (!cannotReadNamespace(err)) throw err;
-        // Without them Temporal refuses what comes next, and says which.
-        logger.warn({ err }, 'search attributes could not be checked');
-        return [];
-      });
-      if (added.length > 0) logger.info({ added }, 'search attributes registered');
-      await ensureMaintenance(client, options.SLUICE_TASK_QUEUE);
+      const isComplete = await ensureSearchAttributes();
+      await ensureMaintenance(client, options.SLUICE_TASK_QUEUE, { isComplete });
       reachable = true;
     },
     nudgeMaintenance() {

@@ -4,6 +4,7 @@ import type { Config } from '../config.ts';
 import { givenAddresses } from '../db/roles/address.ts';
 import type { DatabaseRoles } from '../db/roles/roles.ts';
 import { ensureKeyFile, keyFile } from '../secrets/key-file.ts';
+import { forgetInstallation, recordInstallation } from './installation.ts';
 import { type Kept, keepRunning } from './keeper.ts';
 import { stopLeftover } from './leftovers.ts';
 import { closeDataDir } from './owner-only.ts';
@@ -68,6 +69,7 @@ export class StackRunner {
     if (config.DATABASE_URL) closeDataDir(dataDir);
     const plan = await makePlan(config, env);
     await requirePorts(plan, config.SLUICE_HOST);
+    recordInstallation(plan, env);
 
     const [databaseUrl] = await this.startServers(plan);
     signal.throwIfAborted();
@@ -105,6 +107,7 @@ export class StackRunner {
     await stopPart(this.worker, WORKER_STOP);
     await stopPart(this.temporal, TEMPORAL_STOP);
     await stopPart(this.postgres, STOP_MILLISECONDS);
+    forgetInstallation(this.options.config.SLUICE_DATA_DIR);
   }
 
   /** Stops what a killed start left running, which frees its ports. */
@@ -137,7 +140,8 @@ export class StackRunner {
       report(`Starting Temporal on port ${plan.ports.temporal} …`);
       const { temporal: port, temporalUi: uiPort } = plan.ports;
       const namespaces = [config.TEMPORAL_NAMESPACE].filter((name) => name !== 'default');
-      const start = () => startTemporal({ ...common, signal, port, uiPort, namespaces });
+      const keepDays = config.SLUICE_EXPORT_RUN_DAYS;
+      const start = () => startTemporal({ ...common, signal, port, uiPort, namespaces, keepDays });
       this.temporal = await this.keep('Temporal', start, logFile('temporal'));
       return plan.temporalAddress;
     };

@@ -10,6 +10,7 @@ import { type Report, StackProblem } from './problem.ts';
 import { logTail, type Service, type StopOptions, startService } from './process.ts';
 import { findTemporal } from './temporal/binary.ts';
 import { INTERRUPTED, watchDatabase } from './temporal/database-watch.ts';
+import { keepHistories } from './temporal/histories.ts';
 
 const execute = promisify(execFile);
 const START_MILLISECONDS = 60_000;
@@ -27,6 +28,8 @@ export interface TemporalOptions {
   namespaces?: string[];
   /** Search attributes that all namespaces have from the beginning, such as `SluiceKind=Keyword`. */
   searchAttributes?: string[];
+  /** How many days the histories of runs are kept. By default Temporal decides: one day. */
+  keepDays?: number;
   report?: Report;
   /** Stops a running download or build. */
   signal?: AbortSignal;
@@ -88,6 +91,10 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
     throw error;
   }
   watchDatabase({ service, logFile, report, isInterrupted: () => isInterrupted(program, address) });
+  if (options.keepDays !== undefined) {
+    const ask = (...args: string[]) => askTemporal(program, address, args);
+    keepHistories({ service, ask, namespaces, days: options.keepDays, directory: folder, report });
+  }
   const stop = async (how?: StopOptions) => {
     await service.stop(how);
     forgetProcess(options.dataDir, 'Temporal');
@@ -112,6 +119,13 @@ async function isInterrupted(program: string, address: string): Promise<boolean>
   );
 }
 
+/** Runs the program of Temporal against a server. Undefined: it failed. */
+export const askTemporal = (program: string, address: string, args: string[]): Promise<string | undefined> =>
+  execute(program, [...args, '--address', address], { env: environment(), timeout: ASK_MILLISECONDS }).then(
+    ({ stdout }) => stdout,
+    () => undefined,
+  );
+
 function accepts(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = net.connect({ port, host: '127.0.0.1' });
@@ -135,11 +149,7 @@ interface Waiting {
 
 async function waitForTemporal(waiting: Waiting): Promise<void> {
   const { service, program, address, namespaces, report, lastWords } = waiting;
-  const ask = (...args: string[]) =>
-    execute(program, [...args, '--address', address], { env: environment(), timeout: ASK_MILLISECONDS }).then(
-      ({ stdout }) => stdout,
-      () => undefined,
-    );
+  const ask = (...args: string[]) => askTemporal(program, address, args);
   let exited = false;
   void service.exited.then(() => {
     exited = true;

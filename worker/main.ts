@@ -2,13 +2,16 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Runtime } from '@temporalio/worker';
 import { workerPools } from '../config.ts';
+import { createEgress } from '../egress/egress.ts';
 import { createExportMetrics } from '../exports/runs/metrics.ts';
 import { runProcess } from '../lifecycle.ts';
 import { PRODUCTS } from '../products.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';
 import { startFunctions } from './function-tools.ts';
+import { watchTaskFailures } from './task-failures.ts';
 import { temporalLogger } from './temporal-logger.ts';
+import { createTemporalMetrics } from './temporal-metrics.ts';
 import { type RunningWorker, startWorker } from './worker.ts';
 
 const FIRST_PAUSE = 500;
@@ -18,12 +21,17 @@ const ENSURE_EVERY = 60_000;
 const LIMITS = { lock: 10_000, statement: 300_000, transaction: 600_000 };
 
 await runProcess('worker', async ({ config, logger, stopping, database, keys }) => {
-  Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
+  const registry = createRegistry('worker');
+  const temporalMetrics = createTemporalMetrics(registry);
+  Runtime.install({
+    logger: temporalLogger(logger),
+    shutdownSignals: [],
+    telemetryOptions: { metrics: { buffer: temporalMetrics.buffer } },
+  });
   // Only the bookkeeping of runs, heartbeats and maintenance. What may take long has pools of its own: export-tools.ts.
   const pool = database.connect('worker', { size: workerPools(config, 0).bookkeeping, limits: LIMITS });
   const readerAddress = database.addressOf('reader');
   const schedules = createSchedules(config, logger);
-  const registry = createRegistry('worker');
   database.registerMetrics(registry);
   const exportMetrics = createExportMetrics(registry);
   for (const product of PRODUCTS) product.registerMetrics?.(registry, pool);
@@ -36,6 +44,15 @@ await runProcess('worker', async ({ config, logger, stopping, database, keys }) 
   // Functions do not wait for Temporal.
   const functions = startFunctions({
     ...{ config, logger, registry, keyring: keys.keyring, address: database.addressOf('server') },
+  });
+
+  const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
+  const url = config.SLUICE_NOTICE_WEBHOOK;
+  const failures = watchTaskFailures({
+    takeFailures: temporalMetrics.takeFailures,
+    taskQueue: config.SLUICE_TASK_QUEUE,
+    operators: url === undefined ? undefined : { egress, url },
+    logger,
   });
 
   let worker: RunningWorker | undefined;
@@ -76,6 +93,9 @@ await runProcess('worker', async ({ config, logger, stopping, database, keys }) 
     await polling;
     await closing;
     metrics?.close();
+    temporalMetrics.close();
+    await failures.close();
+    await egress.close();
     await schedules.close();
     await keys.withdraw();
     await pool.end();

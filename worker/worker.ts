@@ -17,6 +17,7 @@ import { changeLinkedFlag } from '../flags/runs/linked-flags.ts';
 import { createFunctionCompiler } from '../functions/compiler.ts';
 import { ReplayMatcher } from '../functions/replay/matcher.ts';
 import { PRODUCTS } from '../products.ts';
+import { isPassing } from '../schedules/answers.ts';
 import { connectionSettings } from '../schedules/connection.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Keyring } from '../secrets/envelope.ts';
@@ -46,6 +47,8 @@ export interface WorkerDependencies {
   limits?: Partial<Limits>;
   /** How often attempts report and how long they pause. Tests make both shorter. */
   rhythm?: Rhythm;
+  /** Workflows of another version, and how many stay in memory. Tests set both. */
+  workflows?: { bundle?: Awaited<ReturnType<typeof workflowBundle>>; inMemory?: number };
 }
 
 export interface RunningWorker {
@@ -74,6 +77,19 @@ const ASKING = 200;
  */
 const STICKY = '5 seconds';
 
+/**
+ * Creates what a worker needs in Temporal. What Temporal refuses for good does not stop the worker: it works on what there is,
+ * and tries again every minute. What may pass by itself does, so that the caller tries again soon.
+ */
+async function ensureWhatCanBe(schedules: Schedules, logger: Logger): Promise<void> {
+  try {
+    await schedules.ensure();
+  } catch (err) {
+    if (isPassing(err)) throw err;
+    logger.warn({ err }, 'schedules could not be checked; this worker works without and tries again');
+  }
+}
+
 /** Starts polling. Fails if Temporal does not answer. The caller decides when to try again. */
 export async function startWorker({
   config,
@@ -87,6 +103,7 @@ export async function startWorker({
   patience,
   limits,
   rhythm,
+  workflows = {},
 }: WorkerDependencies): Promise<RunningWorker> {
   const connection = await NativeConnection.connect(connectionSettings(config));
   const temporal = schedules.exports;
@@ -117,7 +134,7 @@ export async function startWorker({
     logger.warn({ err }, `${exportRoot} may be open to others`),
   );
   try {
-    await schedules.ensure();
+    await ensureWhatCanBe(schedules, logger);
     const dependencies: ActivityDependencies = {
       pool,
       keyring: tools.dependencies.keyring,
@@ -166,7 +183,8 @@ export async function startWorker({
     const light = await Worker.create({
       ...common,
       taskQueue: config.SLUICE_TASK_QUEUE,
-      workflowBundle: await workflowBundle(),
+      workflowBundle: workflows.bundle ?? (await workflowBundle()),
+      ...(workflows.inMemory === undefined ? {} : { maxCachedWorkflows: workflows.inMemory }),
       activities: createActivities(dependencies),
       shutdownGraceTime: `${config.SLUICE_SHUTDOWN_SECONDS} seconds`,
       stickyQueueScheduleToStartTimeout: STICKY,

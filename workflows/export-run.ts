@@ -100,6 +100,7 @@ async function exportOne(
   setCurrentDetails(
     `**${status}** ${headline(started)}${error === null ? '' : fenced(error)}\n\n${records} rows, ${bytes} bytes${left}, ${nameOf(runId)}`,
   );
+  for (const notice of result.notices ?? []) await tell(notice);
   return { runId, status, records };
 }
 

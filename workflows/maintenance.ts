@@ -1,4 +1,11 @@
-import { condition, deprecatePatch, patched, proxyActivities, setCurrentDetails } from '@temporalio/workflow';
+import {
+  condition,
+  deprecatePatch,
+  isCancellation,
+  patched,
+  proxyActivities,
+  setCurrentDetails,
+} from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
 import type { ListedStep } from '../activities/maintenance.ts';
 
@@ -34,7 +41,9 @@ async function run(name: string, report: MaintenanceReport, longest = 2 * MINUTE
   try {
     const count = (await activities[name]?.()) ?? 0;
     report.counts[name] = (report.counts[name] ?? 0) + count;
-  } catch {
+  } catch (error) {
+    // Whoever cancels maintenance wants it to end, not to report that its steps failed.
+    if (isCancellation(error)) throw error;
     report.failed.push(name);
   }
 }
@@ -58,14 +67,16 @@ export async function maintenance(input: MaintenanceInput = {}): Promise<Mainten
     await run(name, report, input.longestMilliseconds ?? longestMilliseconds);
   };
   let isOver = false;
-  void Promise.all(steps.map(begin)).then(() => {
+  const over = () => {
     isOver = true;
-  });
+  };
+  // A step only fails when the workflow is cancelled. Then the wait below fails too.
+  void Promise.all(steps.map(begin)).then(over, over);
   // The schedule starts no other run while this one lasts. So the steps that have finished start again here every
   // minute.
   while (!(await condition(() => isOver, input.everyMilliseconds ?? MINUTE))) {
     const idle = steps.filter(({ name }) => !running.has(name) && !report.failed.includes(name));
-    for (const step of idle) void begin(step);
+    for (const step of idle) void begin(step).catch(over);
   }
   await condition(() => running.size === 0);
   setCurrentDetails(textOf(steps, report));

@@ -1,4 +1,4 @@
-import { proxyActivities } from '@temporalio/workflow';
+import { isCancellation, proxyActivities } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
 import type { NoticeInput } from '../exports/temporal.ts';
 import type { FunctionNotice } from '../functions/temporal.ts';
@@ -14,7 +14,8 @@ export async function notice(input: NoticeInput | FunctionNotice): Promise<boole
   try {
     await ('functionId' in input ? sendFunctionNotice(input) : sendNotice(input));
     return true;
-  } catch {
+  } catch (error) {
+    if (isCancellation(error)) throw error;
     return false;
   }
 }

@@ -23,7 +23,11 @@ const step = z
   })
   .meta({ id: 'DestinationTestStep' });
 const index = z.int().min(0).default(0).meta({ description: 'The number of the step. The first one is 0.' });
-const newTest = z.object({ destination, step: index });
+const newTest = z.object({
+  destination,
+  step: index,
+  model: z.string().optional().meta({ description: 'The model of the export.' }),
+});
 const storedTest = z.object({
   destination: changedDestination.optional(),
   step: index,
@@ -76,7 +80,7 @@ export function testRoutes(app: App, deps: ExportRouteDependencies): void {
       async (request, reply) => {
         const { body, project, organization } = request;
         const place = project ? { projectId: project.id } : { organizationId: organization.id };
-        const wanted = { step: body.step, signal: clientOf(reply) };
+        const wanted = { step: body.step, model: body.model, signal: clientOf(reply) };
         return testDestination(deps, actorOf(request), place, body.destination, wanted);
       },
     );

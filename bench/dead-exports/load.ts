@@ -79,7 +79,7 @@ export class Load {
   }
 
   async run(kind: 'spread' | 'burst', row: BatchExportRow, interval: IntervalText, at: number) {
-    const { workflowId } = await this.#stack.schedules.exports.startRun(row, interval);
+    const { workflowId } = await this.#stack.schedules.exports.startRun(row, interval, 'repair');
     this.firings[kind].push({ at, workflowId });
   }
 

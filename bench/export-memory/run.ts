@@ -53,10 +53,14 @@ async function exportOnce({ pool, schedules, worker }: ExportStack, start: Date,
   const idle = worker.memory;
   worker.forgetPeak();
   const cpu = worker.cpu;
-  const { workflowId } = await schedules.exports.startRun(row, {
-    start: start.toISOString(),
-    end: new Date(start.getTime() + spanOf(rows)).toISOString(),
-  });
+  const { workflowId } = await schedules.exports.startRun(
+    row,
+    {
+      start: start.toISOString(),
+      end: new Date(start.getTime() + spanOf(rows)).toISOString(),
+    },
+    'repair',
+  );
   for (;;) {
     await pause(200);
     const found = await pool.query(

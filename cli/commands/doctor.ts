@@ -14,6 +14,7 @@ import { findKeyState, keyProblems } from '../../tenancy/encryption-keys.ts';
 import { type Finding, type Product, sealedColumns } from '../../tenancy/product.ts';
 import type { LoadProducts } from '../command-file.ts';
 import { say, settings } from '../context.ts';
+import { whyNoTemporal } from '../installation.ts';
 
 const finding = (check: string, ok: boolean, sentence: string): Finding => ({ check, ok, sentence });
 const GIBIBYTE = 1024 ** 3;
@@ -274,10 +275,9 @@ async function diagnose(products: readonly Product[]): Promise<Finding[]> {
     ...lookAtDataDir(config),
     lookAtKeys(config),
     ...(await lookAtDatabase(config, products)),
-    ...(await diagnoseTemporal({
-      ...config,
-      TEMPORAL_ADDRESS: config.TEMPORAL_ADDRESS ?? `127.0.0.1:${config.SLUICE_TEMPORAL_PORT}`,
-    })),
+    ...(config.TEMPORAL_ADDRESS === undefined
+      ? [finding('Temporal', false, whyNoTemporal(config))]
+      : await diagnoseTemporal(config)),
     await lookAtApi(config),
   ];
 }

@@ -1,10 +1,11 @@
 import { hostAddress } from '../address.ts';
-import type { RowsDestination } from '../destination.ts';
+import type { RowsDestination, StepOutcome } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
 import { columnFault } from './columns.ts';
 import { type PostgresConfig, postgresFields } from './config.ts';
 import { postgresError, withConnection } from './connection.ts';
 import { deliverToPostgres, findInPostgres } from './deliver.ts';
+import { tableDoubts } from './doubts.ts';
 import { quoted, tableName } from './table.ts';
 
 /** Writes rows into a table of another Postgres. */
@@ -55,7 +56,7 @@ export const postgres: RowsDestination<PostgresConfig> = {
     {
       name: 'Write to PostgreSQL table',
       description:
-        'Ensure that the user may write to the table, or create it if it does not exist, and make temporary tables. Nothing is kept.',
+        'Ensure that the user may write to the table, or create it if it does not exist, and make temporary tables. Warn of columns that may not take what the export writes. Nothing is kept.',
       run: (config, surroundings, signal) =>
         saying(config, () =>
           withConnection(config, surroundings, { signal }, async (session) => {
@@ -72,7 +73,12 @@ export const postgres: RowsDestination<PostgresConfig> = {
               return `The user needs the rights ${found.may_insert ? '' : 'insert, '}select and update on ${tableName(config)}`;
             if (!found) await session.query(`create table ${tableName(config)} (${quoted('one')} integer)`);
             await session.query('rollback');
-            return undefined;
+            const columns = surroundings.columns ?? [];
+            const doubts = found && columns.length > 0 ? await tableDoubts(session, config, columns) : [];
+            if (doubts.length === 0) return undefined;
+            return {
+              passed: `Warning: ${tableName(config)} may not take all rows, and a run leaves out those that it does not take: ${doubts.join('; ')}.`,
+            };
           }),
         ),
     },
@@ -80,10 +86,7 @@ export const postgres: RowsDestination<PostgresConfig> = {
 };
 
 /** Returns the message of an error that the destination knows. Throws any other. */
-async function saying(
-  config: PostgresConfig,
-  work: () => Promise<string | undefined>,
-): Promise<string | undefined> {
+async function saying(config: PostgresConfig, work: () => Promise<StepOutcome>): Promise<StepOutcome> {
   try {
     return await work();
   } catch (error) {

@@ -37,7 +37,14 @@ const BY_TYPE: Record<Column['type'], string> = {
   timestamp: 'timestamptz',
   strings: 'text[]',
 };
-const DOCUMENTS = new Set(['properties', 'set', 'set_once', 'person_properties', 'elements']);
+/** The columns of models whose texts are documents. */
+export const DOCUMENTS: ReadonlySet<string> = new Set([
+  'properties',
+  'set',
+  'set_once',
+  'person_properties',
+  'elements',
+]);
 
 /** The type of a column in a table that Sluice creates. */
 function createdType(column: Column, rules: TableRules): string {

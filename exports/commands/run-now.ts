@@ -59,7 +59,7 @@ export async function runExport(
     : complete;
   const interval = { start: instantText(start), end: instantText(end) };
   const started = await temporal
-    .within(PATIENCE, () => temporal.startRun(row, interval))
+    .within(PATIENCE, () => temporal.startRun(row, interval, 'hand'))
     .catch((error) => {
       logger.warn({ ...requestOf(actor), err: error }, 'a run could not be started');
       throw temporalAway(RETRY_SECONDS);

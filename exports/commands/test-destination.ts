@@ -7,6 +7,8 @@ import {
   type ShownStep,
   testSteps,
 } from '../../destinations/settings.ts';
+import type { Column } from '../../formats/columns.ts';
+import type { Model } from '../../models/index.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { type Activity, audit } from '../../tenancy/audit.ts';
@@ -42,10 +44,12 @@ export async function testDestination(
   actor: Actor,
   place: { projectId: number } | { organizationId: string },
   { type, config }: DestinationInput & { type: string },
-  wanted: WantedStep,
+  { model, ...wanted }: WantedStep & { model?: string | undefined },
 ): Promise<ShownStep> {
   const folder = 'projectId' in place ? projectFolder(place.projectId) : NOBODYS;
-  return runStep(deps, actor, { ...place, itemId: '', folder }, { type, config: config ?? {} }, wanted);
+  const columns = await columnsOf(type, model);
+  const settings = { type, config: config ?? {} };
+  return runStep(deps, actor, { ...place, itemId: '', folder }, { settings, columns }, wanted);
 }
 
 /**
@@ -64,7 +68,21 @@ export async function testExportDestination(
     return mergeSettings(stored, { type: input?.type ?? stored.type, config: input?.config ?? {} });
   });
   const folder = folderOf(row.project_id, row, settings);
-  return runStep(deps, actor, { projectId: row.project_id, itemId: row.id, folder }, settings, wanted);
+  // What a query selects is only known when it is compiled.
+  const columns =
+    row.hogql_query === null && row.schema === null ? await columnsOf(settings.type, row.model) : undefined;
+  const about = { projectId: row.project_id, itemId: row.id, folder };
+  return runStep(deps, actor, about, { settings, columns }, wanted);
+}
+
+/** The default columns of a model at a type of destination. Undefined: there is no such model, or it has none there. */
+async function columnsOf(type: string, model?: string): Promise<readonly Column[] | undefined> {
+  const destination = findDestination(type);
+  // The models would double the time that commands of the terminal take to start.
+  const { DEFAULT_MODEL, MODELS } = await import('../../models/registry.ts');
+  const wanted = model ?? DEFAULT_MODEL;
+  const found: Model | undefined = MODELS.find(({ name }) => name === wanted);
+  return destination && found?.columns[destination.columns];
 }
 
 async function runStep(
@@ -74,14 +92,14 @@ async function runStep(
     folder,
     ...tested
   }: Pick<Activity, 'projectId' | 'organizationId' | 'itemId'> & { folder: string | null },
-  settings: DestinationSettings,
+  { settings, columns }: { settings: DestinationSettings; columns: readonly Column[] | undefined },
   { step, signal }: WantedStep,
 ): Promise<ShownStep> {
   const { type } = settings;
   const done = await runTestStep(
     settings,
     step,
-    { egress, exportRoot, folder, diskOf, limits },
+    { egress, exportRoot, folder, diskOf, limits, columns },
     {
       signal,
       // Before it connects: what is written down then is written down, whatever the server does.

@@ -165,16 +165,32 @@ export async function countRecentFailures(
   { projectId, exportId }: ExportKey,
   window: number,
   since: string | null = null,
+  /** Runs whose workflow ids begin so do not count. */
+  leftOut: string | null = null,
 ): Promise<number> {
   const { rows } = await queryable.query(
     `select count(*) filter (where status = 'Failed')::int as failed from (
        select status from batch_export_runs
        where project_id = $1 and batch_export_id = $2 and finished_at is not null
-         and ($4::timestamptz is null or finished_at > $4)
+         and ($4::timestamptz is null or finished_at > $4) and ($5::text is null or not starts_with(workflow_id, $5))
        order by last_updated_at desc, id desc limit $3) as recent`,
-    [projectId, exportId, window, since],
+    [projectId, exportId, window, since, leftOut],
   );
   return rows[0].failed;
+}
+
+/** Finds the run of an export that completed last among those that began before another one. */
+export async function completedBefore(
+  queryable: Queryable,
+  { project_id, batch_export_id, id, created_at }: RunRow,
+): Promise<RunRow | undefined> {
+  const { rows } = await queryable.query(
+    `select * from batch_export_runs
+     where project_id = $1 and batch_export_id = $2 and (created_at, id) < ($3::timestamptz, $4::uuid) and status = 'Completed'
+     order by created_at desc, id desc limit 1`,
+    [project_id, batch_export_id, created_at, id],
+  );
+  return rows[0];
 }
 
 /** What the runs of one interval did. */

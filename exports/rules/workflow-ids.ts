@@ -9,8 +9,16 @@ import { instantText } from '../../values/dates.ts';
 export const scheduledWorkflowId = (exportId: string, intervalEnd: string): string =>
   `${exportId}-${instantText(intervalEnd)}`;
 
-/** The id of a run that "run now" or maintenance starts. `unique` tells it from all others. */
-export const startedWorkflowId = (exportId: string, unique: string): string => `${exportId}-run-${unique}`;
+/** Who starts a run that its schedule does not start: somebody by hand, or Sluice, because the interval is missing. */
+export type StartedBy = 'hand' | 'repair';
+const STARTED: Record<StartedBy, string> = { hand: '-run-', repair: '-repair-' };
+
+/** The id of a run that its schedule did not start. `unique` tells it from all others. */
+export const startedWorkflowId = (exportId: string, by: StartedBy, unique: string): string =>
+  `${exportId}${STARTED[by]}${unique}`;
+
+/** How the ids begin of the runs of an export that somebody started by hand. */
+export const startedByHand = (exportId: string): string => `${exportId}${STARTED.hand}`;
 
 /** The id of a backfill. Two backfills of the same range share it, so only one of them can be in progress. */
 export function backfillWorkflowId(

@@ -14,6 +14,7 @@ import { insertLogs, listLogs } from '../rows/logs.ts';
 import { countRecentFailures, runsEndedFor } from '../rows/run-lists.ts';
 import { RUN_LIMITS } from '../rules/limits.ts';
 import { isOnce, lengthOf } from '../rules/once.ts';
+import { startedByHand } from '../rules/workflow-ids.ts';
 import type { RunDependencies } from './dependencies.ts';
 
 export type PauseDependencies = Pick<
@@ -23,7 +24,8 @@ export type PauseDependencies = Pick<
 
 /**
  * Pauses an export if too many of its last runs failed, and cancels its backfills with their runs. Returns when it was
- * paused. Runs from before the last pause do not count, because whoever resumed the export has seen them.
+ * paused. Runs from before the last pause do not count, because whoever resumed the export has seen them, and neither do
+ * runs that somebody started by hand to try something.
  *
  * One transaction changes the rows. Then the change is brought to Temporal. If an earlier try for the same run was
  * killed in between, this one does the second part.
@@ -54,7 +56,7 @@ async function pause(
   const key = keyOf(row);
   const paused = await transaction(pool, async (client) => {
     const { window } = RUN_LIMITS[lengthOf(row)];
-    const failed = await countRecentFailures(client, key, window, row.last_paused_at);
+    const failed = await countRecentFailures(client, key, window, row.last_paused_at, startedByHand(row.id));
     if (failed < pauseAfter || !(await setPaused(client, key, true))) return undefined;
     const cancelled = await cancelBackfills(client, key);
     const reason = `${failed} of its last runs failed`;

@@ -10,9 +10,11 @@ import { openSettings } from '../reads/settings.ts';
 import { type BatchExportRow, findBatchExportById } from '../rows/batch-exports.ts';
 import { insertLogs, type LogEntry } from '../rows/logs.ts';
 import type { Lane, Place } from '../rows/places.ts';
-import { findRun } from '../rows/run-lists.ts';
+import { completedBefore, findRun } from '../rows/run-lists.ts';
 import { beginAttempt, completeRun, type RunRow, recordTrouble } from '../rows/runs.ts';
 import { endTrace } from '../rows/traces.ts';
+import { leavesMuchOut, percent, shareLeftOut } from '../rules/left-out.ts';
+import type { NoticeInput } from '../temporal.ts';
 import { OvertakenError, watchAttempt } from './attempt.ts';
 import { requireCohorts } from './cohorts.ts';
 import type { RunDependencies } from './dependencies.ts';
@@ -41,6 +43,8 @@ export interface ExportIntervalResult {
   rejected: number;
   bytes: number;
   error: string | null;
+  /** The notices to send to the operators. Runs of an older version have none. */
+  notices?: NoticeInput[];
 }
 
 const OUT_OF_TIME = 'It took longer than one attempt may take';
@@ -76,7 +80,7 @@ async function attemptRun(
   const key = { projectId: row.project_id, runId };
   const run = await beginAttempt(pool, key);
   // The run has ended: it was cancelled, or an attempt whose answer was lost completed it.
-  if (!run) return resultOf(await findRun(pool, key));
+  if (!run) return toldResult(deps, await findRun(pool, key));
   const watched = { every: rhythm?.report, stands: rhythm?.stands, place };
   const attempt = tellWaits(watchAttempt(pool, key, run.fence, work, watched), {
     say: waitSayer(deps, row, run),
@@ -86,7 +90,7 @@ async function attemptRun(
   try {
     const done = await complete(deps, row, run, await carry(deps, row, run, attempt), place);
     observe(deps, row, done);
-    return resultOf(done);
+    return await toldResult(deps, done);
   } catch (error) {
     await attempt.quiet();
     await clearUp(deps, { exportId: row.id, fence: run.fence });
@@ -113,6 +117,31 @@ const resultOf = (run: RunRow | undefined): ExportIntervalResult => ({
   bytes: run?.bytes_exported ?? 0,
   error: run?.latest_error ?? null,
 });
+
+/**
+ * The result, with a notice if the run completed and left out many rows, and the one before it did not. The attempt that
+ * completed it may have been killed right after that, so this looks at the rows.
+ */
+async function toldResult(
+  { pool, noticeWebhook, logger }: RunDependencies,
+  run: RunRow | undefined,
+): Promise<ExportIntervalResult> {
+  const result = resultOf(run);
+  if (run?.status !== 'Completed' || noticeWebhook === undefined || !leavesMuchOut(run)) return result;
+  try {
+    const before = await completedBefore(pool, run);
+    if (before && leavesMuchOut(before)) return result;
+  } catch (err) {
+    // The run is complete, whatever becomes of the notice: rather twice than never.
+    logger.warn({ err, runId: run.id }, 'the run before this one could not be read');
+  }
+  const details = { rows: run.records_completed, left_out: run.records_failed };
+  const about = { projectId: run.project_id, exportId: run.batch_export_id, runId: run.id };
+  return {
+    ...result,
+    notices: [{ event: 'batch_export.rows_left_out', ...about, at: run.finished_at as string, details }],
+  };
+}
 
 /** Ends the run if its export is deleted. Whoever deleted the export may have died before cancelling its runs. */
 async function endWithExport(
@@ -179,6 +208,11 @@ function closingWords({ totals, rejections }: Transferred): LogEntry[] {
   if (rejected > rejections.length) {
     const more = `${rejected - rejections.length} more rows were left out`;
     left.push({ level: 'WARNING', message: more });
+  }
+  if (leavesMuchOut(totals)) {
+    const share = percent(shareLeftOut(totals));
+    const message = `${share} of the rows were left out: the destination does not fit them. Test it, correct what the entries above name, and retry the run`;
+    left.push({ level: 'WARNING', message });
   }
   if (rows === 0 && rejected === 0) {
     const message = 'Batch export finished: there is no data in this interval that matches its settings';

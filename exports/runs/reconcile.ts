@@ -266,7 +266,7 @@ async function repair(
   for (const entry of chosen) {
     // Counted first: if this pass is killed in between, the interval is started again later, and not twice at once.
     if (!(await noteRepair(pool, key, entry, repairsOf(checks, entry).repairs))) continue;
-    await temporal.startRun(row, { start: entry.start, end: entry.end });
+    await temporal.startRun(row, { start: entry.start, end: entry.end }, 'repair');
     repaired.push(entry);
   }
   await insertLogs(
@@ -291,7 +291,7 @@ async function repairDamaged(
     if (!isDamageToBeRepaired(check, now)) continue;
     const interval = { start: check.data_interval_start, end: check.data_interval_end };
     if (!(await noteRepair(deps.pool, keyOf(row), interval, check.repairs))) continue;
-    await deps.temporal.startRun(row, interval);
+    await deps.temporal.startRun(row, interval, 'repair');
     await insertLogs(
       deps.pool,
       keyOf(row),

@@ -37,10 +37,10 @@ export function createExportSchedules(client: Client, options: ExportSchedulesOp
     within,
     sync: (row) => syncSchedule(client, row, taskQueue),
     remove: (exportId) => removeSchedule(client, exportId),
-    async startRun(row, interval) {
+    async startRun(row, interval, by) {
       const input: ExportRunInput = { exportId: row.id, interval };
       const handle = await client.workflow.start(EXPORT_RUN, {
-        workflowId: startedWorkflowId(row.id, randomUUID()),
+        workflowId: startedWorkflowId(row.id, by, randomUUID()),
         taskQueue,
         args: [input],
         typedSearchAttributes: [

@@ -310,7 +310,10 @@ export const PLACES: Record<string, Place> = {
   stack: {
     paths: ['stack/'],
     holds: 'the embedded default behind `npm start`',
-    imports: ['db', 'tenancy', 'secrets', 'telemetry', 'values', 'config.ts', 'scripts', 'products.ts'],
+    imports: [
+      ...['db', 'tenancy', 'secrets', 'telemetry', 'values', 'config.ts', 'scripts', 'products.ts'],
+      'workflows/names.ts',
+    ],
     neverPackages: ['@temporalio/client', '@temporalio/worker', '@temporalio/testing', ...HTTP],
   },
   'config.ts': {

@@ -105,8 +105,13 @@ test('what is started at Temporal, under which ids and with which inputs', async
   expect(await exports.sync(row)).toBe(true);
   const schedule = await client.schedule.getHandle(ID).describe();
   const { workflowId, ...run } = await started(
-    (await exports.startRun(row, { start: '2026-01-31T12:00:00.000Z', end: '2026-01-31T13:00:00.000Z' }))
-      .workflowId,
+    (
+      await exports.startRun(
+        row,
+        { start: '2026-01-31T12:00:00.000Z', end: '2026-01-31T13:00:00.000Z' },
+        'hand',
+      )
+    ).workflowId,
   );
   const range = { start: '2026-01-31T12:00:00.000Z', end: '2026-01-31T14:00:00.000Z' };
   const backfill = { id: RUN, workflow_id: `${ID}-Backfill-${range.start}-${range.end}` };

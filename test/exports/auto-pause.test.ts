@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { transaction } from '../../db/pool.ts';
 import { type BackfillRow, findBackfill, insertBackfill } from '../../exports/rows/backfills.ts';
@@ -5,6 +6,7 @@ import { type BatchExportRow, findBatchExportById } from '../../exports/rows/bat
 import { listLogs } from '../../exports/rows/logs.ts';
 import { findRun } from '../../exports/rows/run-lists.ts';
 import { beginAttempt, completeRun, holdsFence, type RunRow, startRun } from '../../exports/rows/runs.ts';
+import { startedWorkflowId } from '../../exports/rules/workflow-ids.ts';
 import { finishExportRun } from '../../exports/runs/finish-run.ts';
 import { createExportMetrics } from '../../exports/runs/metrics.ts';
 import type { ExportTemporal } from '../../exports/temporal.ts';
@@ -143,6 +145,23 @@ describe('an export whose runs fail is paused', () => {
       [busy.failing.id, 'ERROR', expect.stringMatching(/automatically paused .*: 1 of its last runs failed/)],
     ]);
     expect(asked).toEqual(FOLLOWED);
+  });
+
+  test('and not because of a run that somebody started by hand, to try something', async () => {
+    const row = await newExport(database.pool);
+    const startedBy = async (by: 'hand' | 'repair') =>
+      (
+        await startRun(
+          database.pool,
+          runOf(keyOf(row), 0, { workflowId: startedWorkflowId(row.id, by, randomUUID()) }),
+        )
+      ).run;
+    const { notices } = await finish(await startedBy('hand'));
+    expect(notices.map((one) => one.event)).toEqual(['batch_export.failed']);
+    expect((await findBatchExportById(database.pool, row.id))?.paused).toBe(false);
+    // One that Sluice started itself counts.
+    await finish(await startedBy('repair'));
+    expect((await findBatchExportById(database.pool, row.id))?.paused).toBe(true);
   });
 
   test('by the system, as the activity log says', async () => {

@@ -183,7 +183,9 @@ describe('what a command cannot do', () => {
       stderr: 'Temporal did not accept the change; maintenance repeats it within a minute\n',
     });
     expect((await fresh()).paused).toBe(true);
-    expect(started).toEqual(refused('Temporal does not answer; `npx sluice doctor` says more.'));
+    expect(started).toEqual(
+      refused('Temporal does not answer, or denies access; `npx sluice doctor` says more.'),
+    );
   });
 
   test('what needs Temporal tells why Temporal refuses', async () => {

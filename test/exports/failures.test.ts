@@ -5,7 +5,8 @@ import { afterAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { findBatchExportById, setPaused } from '../../exports/rows/batch-exports.ts';
 import { eventually } from '../support/eventually.ts';
-import { exportWorldForFile, hour, hourly } from './support.ts';
+import { postgresSettings } from '../support/postgres-settings.ts';
+import { exportWorldForFile, fillHour, hour, hourly } from './support.ts';
 
 const SECRET = 'wJalrXUtnFEMI-very-secret';
 
@@ -162,5 +163,44 @@ describe('runs that fail', () => {
     const notice = `${handle.workflowId}-batch_export.failed-${run.workflow_run_id}`;
     expect(await world.client.workflow.getHandle(notice).result()).toBe(false);
     expect(told).toEqual([]);
+  });
+});
+
+describe('a run that completes without many of its rows', () => {
+  test('is told once, until a run fits again', async () => {
+    const names = () => told.map(({ body }) => [body.event, body.details]);
+    await world.pool.query(
+      'create table tight (uuid uuid primary key, event varchar(8), timestamp timestamptz, properties jsonb)',
+    );
+    const row = await world.create(
+      'Postgres',
+      postgresSettings(world.config.DATABASE_URL as string, 'tight'),
+    );
+    for (const n of [1, 2]) {
+      // Every other event has a name of nine characters.
+      await fillHour(world.pool, n, 6);
+      expect((await world.run(row, hourly(n))).run).toMatchObject({ status: 'Completed', records_failed: 3 });
+    }
+    await eventually(async () => told.length > 0);
+    expect(told[0]?.body).toMatchObject({
+      ...{ event: 'batch_export.rows_left_out', export: { id: row.id } },
+      ...{
+        run: { status: 'Completed', data_interval_start: hour(1).replace('.000', '') },
+        details: { rows: 3, left_out: 3 },
+      },
+    });
+    await world.pool.query('alter table tight alter column event type text');
+    await fillHour(world.pool, 3, 6);
+    await world.run(row, hourly(3));
+    await world.pool.query('truncate tight; alter table tight alter column event type varchar(8)');
+    await fillHour(world.pool, 4, 6);
+    await world.run(row, hourly(4));
+    // The second run was like the first one, and the third was fine.
+    await eventually(async () => told.length > 1);
+    expect(names()).toEqual([
+      ['batch_export.rows_left_out', { rows: 3, left_out: 3 }],
+      ['batch_export.rows_left_out', { rows: 3, left_out: 3 }],
+    ]);
+    expect(told[1]?.body.run.data_interval_start).toBe(hour(4).replace('.000', ''));
   });
 });

@@ -1,6 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { failureOf } from '../../activities/failures.ts';
 import { DestinationError } from '../../destinations/errors.ts';
+import { createEgress } from '../../egress/egress.ts';
+import { listTestSteps, testExportDestination } from '../../exports/commands/test-destination.ts';
 import { judge } from '../../exports/runs/judgement.ts';
 import { createExportMetrics } from '../../exports/runs/metrics.ts';
 import { ofSource } from '../../exports/runs/source.ts';
@@ -8,7 +10,9 @@ import { describeRejected } from '../../exports/runs/transfer.ts';
 import type { Column } from '../../formats/columns.ts';
 import { BrokenRowsError } from '../../formats/copy-format.ts';
 import { ModelError } from '../../models/index.ts';
+import { parseKeyring } from '../../secrets/envelope.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
+import { OPERATOR } from '../../tenancy/actor.ts';
 import { exportConcurrency, lanesOf } from '../../worker/export-tools.ts';
 import { postgresSettings } from '../support/postgres-settings.ts';
 import { exportWorldForFile, fillHour, hourly } from './support.ts';
@@ -46,13 +50,52 @@ describe('rows into Postgres', () => {
     const { rows } = await world.pool.query('select uuid from narrow');
     expect(rows).toHaveLength(3);
     const warnings = (await world.logsOf(row)).filter((one) => one.level === 'WARNING');
-    expect(warnings).toHaveLength(3);
+    expect(warnings).toHaveLength(4);
+    expect(warnings.at(-1)?.message).toMatch(
+      /^50 % of the rows were left out: the destination does not fit them\./,
+    );
     const there = new Set(rows.map((one) => one.uuid));
     for (const uuid of uuids.filter((one) => !there.has(one)))
       expect(warnings.some((one) => one.message.startsWith('Left out') && one.message.includes(uuid))).toBe(
         true,
       );
     expect((await world.logsOf(row)).at(-1)?.message).toMatch(/with 3 records .*; 3 left out/);
+  });
+});
+
+describe('the test of a Postgres', () => {
+  const lastStep = async (table: string, model?: 'persons') => {
+    const row = await world.create('Postgres', postgresConfig(table), model ? { model } : {});
+    const egress = createEgress({ allow: '127.0.0.1,localhost' });
+    const keyring = parseKeyring(world.config.SLUICE_ENCRYPTION_KEYS as string);
+    const deps = { pool: world.pool, egress, keyring, exportRoot: world.root };
+    const wanted = { step: listTestSteps('Postgres').length - 1 };
+    return testExportDestination(deps, OPERATOR, row, undefined, wanted).finally(() => egress.close());
+  };
+
+  test('warns of columns that a run would leave rows out for', async () => {
+    await world.pool.query(
+      `create table doubtful (uuid uuid primary key, event varchar(8), timestamp timestamptz, properties jsonb,
+         distinct_id integer, ip text, elements json, site_url varchar(200), team_id bigint, tenant text not null,
+         seen timestamptz not null default now())`,
+    );
+    expect((await lastStep('doubtful')).result).toEqual({
+      status: 'Passed',
+      message:
+        'Warning: "public"."doubtful" may not take all rows, and a run leaves out those that it does not take: ' +
+        'event is character varying(8), and the export writes texts; distinct_id is integer, and the export writes texts; ' +
+        'tenant must have a value (not null), and the export writes none.',
+    });
+  });
+
+  test('says nothing of a table that Sluice made, for any model', async () => {
+    await fillHour(world.pool, 5, 3);
+    const events = await world.create('Postgres', postgresConfig('made'));
+    await world.run(events, hourly(5));
+    expect((await lastStep('made')).result).toEqual({ status: 'Passed', message: null });
+    const persons = await world.create('Postgres', postgresConfig('made_persons'), { model: 'persons' });
+    await world.run(persons, hourly(5));
+    expect((await lastStep('made_persons', 'persons')).result).toEqual({ status: 'Passed', message: null });
   });
 });
 

@@ -252,7 +252,7 @@ describe('a run', () => {
 
   test('is started, found by its attributes, seen under way, and cancelled', async () => {
     const row = rowOf();
-    const started = await schedules.exports.startRun(row, interval);
+    const started = await schedules.exports.startRun(row, interval, 'hand');
     expect(started.workflowId).toMatch(new RegExp(`^${row.id}-run-`));
     const run = { workflow_id: started.workflowId, workflow_run_id: started.workflowRunId };
     const found = await eventually(async () => {
@@ -280,5 +280,24 @@ describe('a run', () => {
     expect(schedules.exports.runUrl({ workflow_id: 'a-2026-01-01T13:00:00Z', workflow_run_id: 'b' })).toBe(
       `http://localhost:8233/namespaces/${namespace}/workflows/a-2026-01-01T13%3A00%3A00Z/b`,
     );
+  });
+});
+
+describe("the installation's own schedules", () => {
+  const own = () => client.schedule.getHandle('sluice-maintenance');
+
+  test('are left alone while they are right, and corrected when they are not', async () => {
+    const before = await own().describe();
+    await schedules.ensure();
+    expect(changedAt(await own().describe())).toBe(changedAt(before));
+    expect((await own().describe()).info.lastUpdatedAt).toEqual(before.info.lastUpdatedAt);
+
+    await own().pause();
+    await schedules.ensure();
+    expect((await own().describe()).state.paused).toBe(false);
+
+    await own().update((previous) => ({ ...previous, spec: { intervals: [{ every: '1 hour' }] } }));
+    await schedules.ensure();
+    expect((await own().describe()).spec.intervals).toMatchObject([{ every: 60_000 }]);
   });
 });

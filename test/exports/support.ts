@@ -26,7 +26,7 @@ import type { ExportRunResult } from '../../exports/temporal.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { generateKey, parseKeyring } from '../../secrets/envelope.ts';
 import { createLogger } from '../../telemetry/logger.ts';
-import type { RunningWorker } from '../../worker/worker.ts';
+import type { RunningWorker, WorkerDependencies } from '../../worker/worker.ts';
 import { databaseForFile, type TestDatabase } from '../support/database.ts';
 import { insertEvents } from '../support/rows.ts';
 import { allocateNamespace, connectTo } from '../support/temporal.ts';
@@ -61,7 +61,10 @@ export interface ExportWorld {
   logsOf(row: BatchExportRow): Promise<LogRow[]>;
   /** A row of backfills, as the API makes it; nothing is started. */
   backfill(row: BatchExportRow, start: string | null, end: string | null): Promise<BackfillRow>;
-  startWorker(settings?: Record<string, string>): Promise<RunningWorker>;
+  startWorker(
+    settings?: Record<string, string>,
+    workflows?: WorkerDependencies['workflows'],
+  ): Promise<RunningWorker>;
   /** Settings for processes of the test's own. */
   variables: Record<string, string>;
   worker: RunningWorker;
@@ -128,7 +131,7 @@ export function exportWorldForFile({
     world.schedules = createSchedules(world.config, logger);
     const channelArgs = { 'grpc.max_reconnect_backoff_ms': 2_000 };
     world.client = await connectTo({ address, namespace }, channelArgs);
-    world.startWorker = async (more = {}) => {
+    world.startWorker = async (more = {}, workflows = {}) => {
       const config = loadConfig({ ...variables, ...more });
       const running = await startTestWorker({
         config,
@@ -136,6 +139,7 @@ export function exportWorldForFile({
         schedules: world.schedules,
         rhythm: { report: 200, ...rhythm },
         patience,
+        workflows,
         ...(limits ? { limits } : {}),
       });
       let stopped: Promise<void> | undefined;
@@ -175,7 +179,7 @@ export function exportWorldForFile({
     return begun.backfill;
   };
   world.start = async (row, interval) => {
-    const { workflowId, workflowRunId } = await world.schedules.exports.startRun(row, interval);
+    const { workflowId, workflowRunId } = await world.schedules.exports.startRun(row, interval, 'repair');
     return world.client.workflow.getHandle(workflowId, workflowRunId);
   };
   world.finished = async (handle) => {

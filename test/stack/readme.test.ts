@@ -62,6 +62,8 @@ test('what the README and the page of the API say to type does what they say', a
   expect(stdout).toMatch(/"distinct_id":"ada","event":"large order"/);
   expect(stdout).toMatch(/ {2}Lake {2}project \d+, events every hour to File: on time; last run Completed/);
   expect(stdout).toMatch(/^same {2}.* {2}4 rows$/m);
+  expect(stdout).toMatch(/^Passed: /m);
+  expect(stdout).not.toMatch(/^Failed: /m);
   expect(stdout).toContain('{"paused":true}\n{"paused":false}\n{"backfill_id":');
   expect(stdout).toContain('"verdict":"same"');
   expect(stdout).toContain('"compression":"zstd"');

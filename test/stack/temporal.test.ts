@@ -5,8 +5,12 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { Connection } from '@temporalio/client';
 import { recordProcess } from '../../stack/leftovers.ts';
 import { isRunning, processStart } from '../../stack/process.ts';
-import { startTemporal, type Temporal, type TemporalOptions } from '../../stack/temporal.ts';
+import { findTemporal } from '../../stack/temporal/binary.ts';
+import { tidyHistories } from '../../stack/temporal/histories.ts';
+import { askTemporal, startTemporal, type Temporal, type TemporalOptions } from '../../stack/temporal.ts';
+import { EXPORT_RUN, MAINTENANCE } from '../../workflows/names.ts';
 import { cacheDir, makeDataDir } from '../support/data-dir.ts';
+import { eventually } from '../support/eventually.ts';
 import { killNow, messageOf, run } from './programs/run.ts';
 
 const running = new Set<Temporal>();
@@ -71,6 +75,44 @@ describe('the embedded Temporal', () => {
     await first.exited;
     const second = await start({ dataDir });
     expect(await namespacesOf(second.address)).toEqual(['default', 'just-before']);
+  });
+
+  test('keeps what runs did as long as it is told, and what comes every minute for a day', async () => {
+    const dataDir = makeDataDir();
+    const { address } = await start({ dataDir, keepDays: 400 });
+    const program = await findTemporal({ cacheDir, report: () => undefined });
+    const ask = (...args: string[]) => askTemporal(program, address, args);
+    const retention = () =>
+      connected(address, async ({ workflowService }) => {
+        const { config } = await workflowService.describeNamespace({ namespace: 'default' });
+        return Number(config?.workflowExecutionRetentionTtl?.seconds) / 86_400;
+      });
+    await eventually(async () => (await retention()) === 400);
+    for (const [type, id] of [
+      [MAINTENANCE, 'upkeep'],
+      [EXPORT_RUN, 'run'],
+    ] as const) {
+      await ask('workflow', 'start', '--type', type, '--task-queue', 'nobody', '--workflow-id', id);
+      await ask('workflow', 'terminate', '--workflow-id', id);
+    }
+    const ended = () =>
+      connected(address, async ({ workflowService }) => {
+        const query = "ExecutionStatus = 'Terminated'";
+        const found = await workflowService.listWorkflowExecutions({ namespace: 'default', query });
+        return found.executions?.map((one) => one.execution?.workflowId).sort() ?? [];
+      });
+    await eventually(async () => (await ended()).length === 2);
+    const said: string[] = [];
+    const options = { ask, namespaces: ['default'], report: (line: string) => void said.push(line) };
+    // Today they are news.
+    await tidyHistories(options, Date.now(), true);
+    expect(await ended()).toEqual(['run', 'upkeep']);
+    const inTwoDays = Date.now() + 2 * 86_400_000;
+    await tidyHistories(options, inTwoDays, false);
+    await eventually(async () => (await ended()).join() === 'run');
+    await tidyHistories(options, inTwoDays, true);
+    await eventually(async () => (await ended()).length === 0);
+    expect(said.at(-1)).toMatch(/^The disk is almost full/);
   });
 
   test('stops the server of a killed supervisor and takes its place', async () => {

@@ -24,7 +24,8 @@ function installRuntime(): void {
 
 /** A worker in this process, with the workflows that were bundled for the whole run. */
 export function startTestWorker(
-  dependencies: Omit<WorkerDependencies, 'logger' | 'readerAddress'>,
+  dependencies: Omit<WorkerDependencies, 'logger' | 'readerAddress'> &
+    Partial<Pick<WorkerDependencies, 'logger'>>,
 ): Promise<RunningWorker> {
   installRuntime();
   const readerAddress = asReader(dependencies.config.DATABASE_URL as string);

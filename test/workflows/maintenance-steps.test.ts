@@ -106,3 +106,28 @@ test('while a step takes long, the others go on as if it were not there', async 
   expect(impatient).toEqual([]);
   expect(counts.steady).toBeGreaterThan(7);
 });
+
+test('maintenance that is cancelled while steps are at work ends as cancelled, and reports no failed step', async () => {
+  const began = Promise.withResolvers<void>();
+  hang = ({ signal, beat }) => {
+    began.resolve();
+    const beating = setInterval(beat, 100);
+    return new Promise<number>((_resolve, reject) => {
+      signal.addEventListener('abort', () => {
+        clearInterval(beating);
+        reject(signal.reason);
+      });
+    });
+  };
+  const workflowId = `maintenance-${randomUUID()}`;
+  const handle = await world.client.workflow.start('maintenance', {
+    taskQueue: world.config.SLUICE_TASK_QUEUE,
+    workflowId,
+    args: [{}],
+  });
+  await began.promise;
+  await eventually(async () => hanging.has(workflowId));
+  await handle.cancel();
+  await expect(handle.result()).rejects.toThrow('Workflow execution cancelled');
+  expect((await handle.describe()).status.name).toBe('CANCELLED');
+});

@@ -129,7 +129,7 @@ export function jottingsCommand(program: Command): void {
       from: 'import { QUERIES }',
       to: "import { JOTTINGS } from './jottings/manifest.ts';\nimport { QUERIES }",
     },
-    { file: 'products.ts', from: 'SURVEYS, QUERIES]', to: 'SURVEYS, QUERIES, JOTTINGS]' },
+    { file: 'products.ts', from: 'export const PRODUCTS = [', to: 'export const PRODUCTS = [JOTTINGS, ' },
     {
       file: 'api/routes.ts',
       from: 'import type { Lane }',

@@ -1,4 +1,4 @@
-// `npm run bench -- reconciliation [--exports 1000,10000] [--page 100] [--write]`
+// `npm run bench -- reconciliation [--exports 1000,10000] [--page 100] [--rounds 3] [--write]`
 // Looks for missing intervals of hourly exports with a week of runs behind them, on Postgres as it ships: when all is well,
 // when one export in a hundred misses an interval, and when each export has something open, so that each gets the
 // closer look that all of them got before. The three take turns.
@@ -22,10 +22,10 @@ const { values } = parseArgs({
   options: {
     exports: { type: 'string', default: '1000,10000' },
     page: { type: 'string', default: '100' },
+    rounds: { type: 'string', default: '3' },
     write: { type: 'boolean', default: false },
   },
 });
-const ROUNDS = 3;
 const PROJECTS = 100;
 const HOURS = 7 * 24 + 2;
 
@@ -150,10 +150,12 @@ try {
   for (const count of values.exports.split(',').map(Number)) {
     await fill(pool, count);
     const found: Record<string, Pass[]> = Object.fromEntries(Object.keys(STATES).map((name) => [name, []]));
-    for (let round = 0; round < ROUNDS; round += 1) {
+    for (let round = 0; round < Number(values.rounds); round += 1) {
       for (const [name, make] of Object.entries(STATES)) {
         await make(pool);
-        found[name]?.push(await pass(deps));
+        const one = await pass(deps);
+        console.error(`${count} exports, ${name}: ${one.seconds.toFixed(2)} s`);
+        found[name]?.push(one);
       }
     }
     for (const [state, passes] of Object.entries(found)) {

@@ -122,7 +122,7 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
 }
 
 interface Waiting {
-  service: Service;
+  service: Pick<Service, 'exited'>;
   url: string;
   report: Report;
   lastWords: () => string;
@@ -130,7 +130,7 @@ interface Waiting {
 }
 
 /** Waits until Postgres accepts connections. There is no time limit, because recovery after a crash may take long. */
-async function waitForPostgres(waiting: Waiting): Promise<void> {
+export async function waitForPostgres(waiting: Waiting): Promise<void> {
   const { service, url, report, lastWords } = waiting;
   let exited = false;
   void service.exited.then(() => {
@@ -144,8 +144,7 @@ async function waitForPostgres(waiting: Waiting): Promise<void> {
     }
     const failure = await tryToConnect(url);
     if (!failure) return;
-    // 57P03 means that Postgres starts up or recovers. Any other answer is an error.
-    if (failure.code !== 'ECONNREFUSED' && failure.code !== 'ECONNRESET' && failure.code !== '57P03') {
+    if (!mayPass(failure)) {
       throw new StackProblem(
         `The embedded Postgres does not accept Sluice's connection: ${failure.message}.`,
         {
@@ -154,16 +153,29 @@ async function waitForPostgres(waiting: Waiting): Promise<void> {
       );
     }
     if (Date.now() >= nextLine) {
-      report(
-        `  waiting for Postgres (${failure.code === '57P03' ? failure.message : 'not listening yet'}) …`,
-      );
+      report(`  waiting for Postgres (${whyWaiting(failure)}) …`);
       nextLine = Date.now() + 3_000;
     }
     await pause(30);
   }
 }
 
-async function tryToConnect(url: string): Promise<(Error & { code?: string }) | undefined> {
+type ConnectFailure = Error & { code?: string };
+
+/** Whether nobody answered in time, or the answer broke off. While recovery keeps the disk busy, it takes long. */
+const isSilent = ({ code, message }: ConnectFailure) =>
+  code === undefined && /timeout|terminated/i.test(message);
+
+/** 57P03 means that Postgres starts up or recovers. Any other answer is an error. */
+const mayPass = (failure: ConnectFailure) =>
+  isSilent(failure) || ['ECONNREFUSED', 'ECONNRESET', '57P03'].includes(failure.code ?? '');
+
+function whyWaiting(failure: ConnectFailure): string {
+  if (isSilent(failure)) return 'it does not answer yet';
+  return failure.code === '57P03' ? failure.message : 'not listening yet';
+}
+
+async function tryToConnect(url: string): Promise<ConnectFailure | undefined> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 });
   client.on('error', () => undefined);
   try {

@@ -4376,6 +4376,14 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'a path that nobody has',
   },
 
+  {
+    name: 'a start gives up when a busy Postgres does not answer in time',
+    file: 'stack/postgres.ts',
+    from: '  isSilent(failure) || [',
+    to: '  [',
+    test: 'test/stack/postgres.test.ts',
+    named: 'too busy to answer',
+  },
   // Temporal of somebody else.
   {
     name: 'a denied service for operators is a fault',

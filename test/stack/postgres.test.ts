@@ -16,7 +16,7 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { type Postgres, type PostgresOptions, startPostgres } from '../../stack/postgres.ts';
+import { type Postgres, type PostgresOptions, startPostgres, waitForPostgres } from '../../stack/postgres.ts';
 import { isRunning } from '../../stack/process.ts';
 import { cacheDir, makeDataDir } from '../support/data-dir.ts';
 import { killNow, messageOf, run } from './programs/run.ts';
@@ -87,6 +87,40 @@ describe('the embedded Postgres', () => {
     expect(await first.exited).toEqual({ code: null, signal: 'SIGKILL' });
     const second = await start({ dataDir });
     expect(await query(second.url, 'select count(*)::int from kept')).toEqual([[20]]);
+  });
+
+  test('is waited for while it is too busy to answer, and not while it refuses', async () => {
+    const { url, port } = await start({ dataDir: makeDataDir() });
+    let asked = 0;
+    const busy = net.createServer((socket) => {
+      asked += 1;
+      socket.on('error', () => undefined);
+      // The first one gets no answer, and the next one an answer that breaks off.
+      if (asked === 2) socket.destroy();
+      if (asked < 3) return;
+      const real = net.connect(port, '127.0.0.1');
+      real.on('error', () => socket.destroy());
+      socket.pipe(real).pipe(socket);
+    });
+    await new Promise<void>((resolve) => void busy.listen(0, '127.0.0.1', resolve));
+    const at = new URL(url);
+    at.port = String((busy.address() as net.AddressInfo).port);
+    const lines: string[] = [];
+    const waiting = {
+      service: { exited: new Promise<never>(() => {}) },
+      report: (line: string) => void lines.push(line),
+      lastWords: () => '',
+      signal: undefined,
+    };
+    try {
+      await waitForPostgres({ ...waiting, url: at.href });
+      expect(asked).toBe(3);
+      expect(lines).toContain('  waiting for Postgres (it does not answer yet) …');
+      at.password = 'wrong';
+      await expect(waitForPostgres({ ...waiting, url: at.href })).rejects.toThrow('does not accept Sluice');
+    } finally {
+      busy.close();
+    }
   });
 
   test('starts although its old process number belongs to another program now', async () => {

@@ -330,7 +330,9 @@ describe('credentials', () => {
     (connection_string) => {
       const save = () =>
         checkSettings({ type: 'AzureBlob', config: { container_name: 'lake', connection_string } });
-      expect(save).toThrow(/connection_string is not|required field: 'account_name'|inputs are empty: \['connection_string'\]/);
+      expect(save).toThrow(
+        /connection_string is not|required field: 'account_name'|inputs are empty: \['connection_string'\]/,
+      );
       expect(save).not.toThrow(CANARY);
     },
   );

@@ -7,10 +7,11 @@ import { rolloutStateOf } from '../../flags/rules/rollout-state.ts';
 import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
+import { pageQuery } from '../pagination.ts';
 import { serialOf } from '../serial.ts';
 import { addActivityOf } from '../tenancy/activity-of.ts';
 import { FLAGS_PREFIX, findsFlag } from './feature-flags.ts';
-import { choiceOf, flagChoice, tagNames, tagsOf } from './flag-schema.ts';
+import { choiceOf, flagChoice, flagOrder, tagNames, tagsOf } from './flag-schema.ts';
 
 const TAGS = ['feature flags'];
 const READ = 'feature_flag:read';
@@ -55,7 +56,8 @@ export function flagListRoutes(app: App, { pool, config }: Pick<ApiDependencies,
         tags: TAGS,
         summary: 'The ids of all feature flags of a choice',
         params,
-        querystring: flagChoice,
+        description: 'Takes what the list of flags takes. Pages and orders do not matter.',
+        querystring: pageQuery.extend({ ...flagChoice.shape, order: flagOrder }),
         response: { 200: z.object({ ids: z.array(z.int()), total: z.int() }) },
       },
     },

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { readPersonWords } from '../../db/person-words.ts';
 import { listPersons } from '../../db/persons.ts';
 import { databaseForFile } from '../support/database.ts';
 import { type PlanNode, planOf } from '../support/plans.ts';
@@ -23,6 +24,8 @@ beforeAll(async () => {
     is_identified: true,
   });
   await insertPerson(pool, 2, { id: ADA, distinct_ids: ['ada'], properties: { other: true } });
+  await readPersonWords(pool, { signal: new AbortController().signal, beat: () => undefined });
+  await pool.query('vacuum analyze person_words');
   await pool.query('vacuum analyze persons; ');
   await pool.query('vacuum analyze person_distinct_ids');
 });

@@ -7,6 +7,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
 import { Runtime } from '@temporalio/worker';
+import { z } from 'zod';
 import { ROUTES } from '../../api/routes.ts';
 import { readBackupManifest } from '../../backup/manifest.ts';
 import { createPool, type Pool } from '../../db/pool.ts';
@@ -22,7 +23,7 @@ import { asReader, withDatabase } from '../support/database.ts';
 import { refusals } from '../support/refusals.ts';
 import { documentOf, fill, idsOf, managed } from '../support/routes.ts';
 import { SCRATCH } from './scratch/manifest.ts';
-import { scratchRoutes } from './scratch/routes.ts';
+import { scratchNote, scratchRoutes } from './scratch/routes.ts';
 import { SCRATCH_TABLES } from './scratch/rows.ts';
 
 const products = [...PRODUCTS, SCRATCH];
@@ -30,6 +31,8 @@ const KEYS = `scratch-key:${Buffer.alloc(32, 3).toString('base64')}`;
 const logger = createLogger({ name: 'test', level: 'silent' });
 // Hooks run in the order of their definition: this one before the database goes.
 afterAll(async () => {
+  // Other files of this process describe the API without it.
+  z.globalRegistry.remove(scratchNote);
   await worker?.stop();
   await client?.connection.close();
   rmSync(directory, { recursive: true, force: true });

@@ -6,14 +6,14 @@ import { createNote } from './create-note.ts';
 import { listNotes } from './rows.ts';
 
 const params = z.object({ project_id: z.string() });
-const note = z.object({ id: z.uuid(), text: z.string() }).meta({ id: 'ScratchNote' });
+export const scratchNote = z.object({ id: z.uuid(), text: z.string() }).meta({ id: 'ScratchNote' });
 
 export function scratchRoutes(app: App, { pool, keyring }: ApiDependencies): void {
   app.get(
     '/api/projects/:project_id/scratch_notes/',
     {
       config: { access: { scope: 'scratch_note:read' } },
-      schema: { tags: ['notes'], summary: 'List notes', params, response: { 200: z.array(note) } },
+      schema: { tags: ['notes'], summary: 'List notes', params, response: { 200: z.array(scratchNote) } },
     },
     async ({ project }) => listNotes(pool, project.id),
   );
@@ -27,7 +27,7 @@ export function scratchRoutes(app: App, { pool, keyring }: ApiDependencies): voi
         summary: 'Create a note',
         params,
         body: z.object({ text: z.string(), secret: z.string().optional() }),
-        response: { 201: note },
+        response: { 201: scratchNote },
       },
     },
     async (request, reply) => {

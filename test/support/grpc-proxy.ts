@@ -31,23 +31,28 @@ export async function startGrpcProxy(
   fate: GrpcProxy['fate'] = () => 'pass',
   proxy = {} as GrpcProxy & { close(): Promise<void> },
 ): Promise<GrpcProxy & { close(): Promise<void> }> {
-  const onward = http2.connect(`http://${behind}`);
-  onward.on('error', () => undefined);
-  const sessions = new Set<http2.ServerHttp2Session>();
+  /** Each connection has one of its own to the server, and ends with it: servers end connections that grow old. */
+  const sessions = new Map<http2.Http2Session, http2.ClientHttp2Session>();
   const server = http2.createServer();
   Object.assign(proxy, {
     fate,
     refused: [],
     async close() {
-      for (const session of sessions) session.destroy();
-      onward.destroy();
+      for (const session of sessions.keys()) session.destroy();
       await new Promise((resolve) => server.close(resolve));
     },
   });
   server.on('session', (session) => {
-    sessions.add(session);
+    const onward = http2.connect(`http://${behind}`);
+    sessions.set(session, onward);
     session.on('error', () => undefined);
-    session.on('close', () => sessions.delete(session));
+    session.on('close', () => {
+      sessions.delete(session);
+      onward.destroy();
+    });
+    onward.on('error', () => undefined);
+    onward.on('goaway', () => session.close());
+    onward.on('close', () => session.destroy());
   });
   server.on('stream', (stream, headers) => {
     stream.on('error', () => undefined);
@@ -60,7 +65,9 @@ export async function startGrpcProxy(
       stream.respond({ ':status': 200, 'content-type': 'application/grpc', ...told }, { endStream: true });
       return;
     }
-    pass(stream, onward.request(headers));
+    const onward = stream.session && sessions.get(stream.session);
+    if (!onward || onward.closed || onward.destroyed) stream.close(http2.constants.NGHTTP2_REFUSED_STREAM);
+    else pass(stream, onward.request(headers));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -76,6 +76,10 @@ function link(request: FastifyRequest, publicUrl: string, limit: number, offset:
   return `${publicUrl}${pathname}?${new URLSearchParams(parameters)}`;
 }
 
+/** Where a page ends, and the next one begins. A page of large results ends early. */
+const endOf = ({ limit, offset }: PageRequest, shown: number): number =>
+  offset + (shown > 0 ? Math.min(shown, limit) : limit);
+
 /** Builds the links of a page of which is only known whether there are more results behind it. */
 export function pageLinks(
   request: FastifyRequest,
@@ -84,10 +88,8 @@ export function pageLinks(
   { shown, hasMore }: { shown: number; hasMore: boolean },
 ): { next: string | null; previous: string | null } {
   const before = offset - limit;
-  // A page of large results ends early.
-  const after = offset + (shown > 0 ? Math.min(shown, limit) : limit);
   return {
-    next: hasMore ? link(request, publicUrl, limit, after) : null,
+    next: hasMore ? link(request, publicUrl, limit, endOf({ limit, offset }, shown)) : null,
     previous: offset > 0 ? link(request, publicUrl, limit, before > 0 ? before : undefined) : null,
   };
 }
@@ -101,10 +103,10 @@ export function paginated<T>(
   results: T[],
 ): { count: number; next: string | null; previous: string | null; results: T[] } {
   const shown = results.length;
-  const after = offset + (shown > 0 ? Math.min(shown, limit) : limit);
+  const hasMore = endOf({ limit, offset }, shown) < count;
   return {
     count,
-    ...pageLinks(request, publicUrl, { limit, offset }, { shown, hasMore: after < count }),
+    ...pageLinks(request, publicUrl, { limit, offset }, { shown, hasMore }),
     results,
   };
 }

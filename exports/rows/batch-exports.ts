@@ -290,17 +290,8 @@ export interface PauseRow {
 }
 
 /** Lists the pauses of an export that lasted beyond `after`, in their order. */
-export async function listPauses(
-  queryable: Queryable,
-  { projectId, exportId }: ExportKey,
-  after: string,
-): Promise<PauseRow[]> {
-  const { rows } = await queryable.query(
-    `select paused_at, resumed_at from batch_export_pauses
-     where project_id = $1 and batch_export_id = $2 and (resumed_at is null or resumed_at > $3) order by paused_at`,
-    [projectId, exportId, after],
-  );
-  return rows;
+export async function listPauses(queryable: Queryable, key: ExportKey, after: string): Promise<PauseRow[]> {
+  return (await listPausesOfEach(queryable, [{ ...key, after }])).get(key.exportId) ?? [];
 }
 
 /** Lists the pauses of each of these exports, as `listPauses` does, by export id. Exports without pauses are left out. */
@@ -319,7 +310,9 @@ export async function listPausesOfEach(
       exports.map((one) => one.after),
     ],
   );
-  return Map.groupBy(rows, (one) => one.id as string);
+  const found = new Map<string, PauseRow[]>();
+  for (const { id, ...pause } of rows) found.set(id, [...(found.get(id) ?? []), pause]);
+  return found;
 }
 
 /**

@@ -6,6 +6,7 @@ import { type ActionRow, findAction, listActions } from '../../actions/rows/acti
 import type { Queryable } from '../../db/pool.ts';
 import { actorOf } from '../actor.ts';
 import { clientSignal } from '../asker.ts';
+import { bringsBack } from '../brings-back.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
@@ -32,9 +33,7 @@ function findsAction(queryable: Queryable) {
   return async (request: FastifyRequest): Promise<void> => {
     const actionId = serialOf((request.params as { id: string }).id);
     const row = actionId && (await findAction(queryable, { projectId: request.project.id, actionId }));
-    const body = request.body as { deleted?: unknown } | null | undefined;
-    const returns = request.method === 'PATCH' && body?.deleted === false;
-    if (!row || (row.deleted && !returns)) throw errors.notFound();
+    if (!row || (row.deleted && !bringsBack(request))) throw errors.notFound();
     request.action = row;
   };
 }

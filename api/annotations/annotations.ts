@@ -6,6 +6,7 @@ import { ANNOTATION_SCOPES, type AnnotationScope } from '../../annotations/rules
 import { actorOf } from '../actor.ts';
 import { clientSignal } from '../asker.ts';
 import { bounded } from '../bounded-query.ts';
+import { bringsBack } from '../brings-back.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { instantOrDate } from '../fields.ts';
@@ -56,9 +57,7 @@ export function annotationRoutes(app: App, { pool, readingPool, config }: ApiDep
   async function findOne(request: FastifyRequest): Promise<AnnotationRow> {
     const annotationId = serialOf((request.params as { id: string }).id);
     const row = annotationId && (await findAnnotation(pool, { projectId: request.project.id, annotationId }));
-    const body = request.body as { deleted?: unknown } | null | undefined;
-    const returns = request.method === 'PATCH' && body?.deleted === false;
-    if (!row || (row.deleted && !returns)) throw errors.notFound();
+    if (!row || (row.deleted && !bringsBack(request))) throw errors.notFound();
     return row;
   }
 

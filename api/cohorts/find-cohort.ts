@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { type CohortRow, findCohort } from '../../cohorts/rows/cohorts.ts';
 import type { Queryable } from '../../db/pool.ts';
+import { bringsBack } from '../brings-back.ts';
 import { errors } from '../errors.ts';
 import { serialOf } from '../serial.ts';
 
@@ -20,9 +21,7 @@ export function findsCohort(queryable: Queryable) {
   return async (request: FastifyRequest): Promise<void> => {
     const cohortId = serialOf((request.params as { id: string }).id);
     const row = cohortId && (await findCohort(queryable, { projectId: request.project.id, cohortId }));
-    const body = request.body as { deleted?: unknown } | null | undefined;
-    const returns = request.method === 'PATCH' && body?.deleted === false;
-    if (!row || (row.deleted && !returns)) throw errors.notFound();
+    if (!row || (row.deleted && !bringsBack(request))) throw errors.notFound();
     request.cohort = row;
   };
 }

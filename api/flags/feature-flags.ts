@@ -8,6 +8,7 @@ import { type FlagRow, findFlag, listFlags, listLinks, listOverrides } from '../
 import { rolloutStateOf } from '../../flags/rules/rollout-state.ts';
 import { statusOf } from '../../flags/rules/status.ts';
 import { actorOf } from '../actor.ts';
+import { bringsBack } from '../brings-back.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { timestamp } from '../fields.ts';
@@ -45,9 +46,7 @@ export function findsFlag(queryable: Queryable) {
   return async (request: FastifyRequest): Promise<void> => {
     const flagId = serialOf((request.params as { id: string }).id);
     const row = flagId && (await findFlag(queryable, { projectId: request.project.id, flagId }));
-    const body = request.body as { deleted?: unknown } | null | undefined;
-    const returns = request.method === 'PATCH' && body?.deleted === false;
-    if (!row || (row.deleted && !returns)) throw errors.notFound();
+    if (!row || (row.deleted && !bringsBack(request))) throw errors.notFound();
     request.flag = row;
   };
 }

@@ -64,7 +64,7 @@ export function absentTemporal(reason: string): ExportTemporal {
     ...{ isReachable: () => false, within: away, sync: away, remove: away, list: away, isOwn: away },
     ...{ startRun: away, cancelRun: away, startBackfill: away, cancelBackfill: away, fateOfRun: away },
     ...{ callToPlace: away, fateOfScheduledRun: away, fateOfBackfill: away, verify: away },
-    startNotice: away,
+    ...{ startNotice: away, mayHaveFired: away },
     runUrl: () => '',
   };
 }

@@ -111,6 +111,11 @@ export interface ExportTemporal {
   sync(row: BatchExportRow): Promise<boolean>;
   /** Removes a schedule. False: there was none. */
   remove(exportId: string): Promise<boolean>;
+  /**
+   * Answers whether the schedule may have fired at this time, in milliseconds, by itself. False: it does not fire then, and
+   * did not change since, so somebody triggered it.
+   */
+  mayHaveFired(exportId: string, at: number): Promise<boolean>;
   /** Lists the schedules of all batch exports by export id. */
   list(): Promise<Map<string, ListedSchedule>>;
   /** Answers whether this installation made the schedule. Others may use the same namespace. */

@@ -1,18 +1,13 @@
-import { type Cadence, DAY, fixedLength, HOUR } from './cadence.ts';
-import { weekdayOf } from './intervals.ts';
+import { LRUCache } from 'lru-cache';
+import type { Clocks } from '../values/tzif.ts';
+import { type Cadence, fixedLength } from './cadence.ts';
+import { intervalAt } from './intervals.ts';
 import { cadenceZone } from './zone.ts';
 
 const WEEKDAYS = ['SUNDAY', 'MONDAY', 'TUESDAY', 'WEDNESDAY', 'THURSDAY', 'FRIDAY', 'SATURDAY'] as const;
-const MONTHS = [
-  ...(['JANUARY', 'FEBRUARY', 'MARCH', 'APRIL', 'MAY', 'JUNE'] as const),
-  ...(['JULY', 'AUGUST', 'SEPTEMBER', 'OCTOBER', 'NOVEMBER', 'DECEMBER'] as const),
-] as const;
 
 /** A local time at which a schedule fires, in the form that Temporal's client takes. */
 export interface CalendarSpec {
-  year?: number;
-  month?: (typeof MONTHS)[number];
-  dayOfMonth?: number;
   dayOfWeek?: (typeof WEEKDAYS)[number];
   hour: number;
   minute: number;
@@ -26,18 +21,21 @@ export interface ScheduleTimes {
   /** Milliseconds; fires at whole multiples since 1970. */
   intervals: { every: number; offset: number }[];
   timezone: string;
+  /** The clocks of the calendars, which decide, whatever the server knows about the zone. Without them, they are in UTC. */
+  clocks?: Clocks;
 }
 
-/** For how many years ahead the skipped local times are listed. */
+/** For how many years the clocks of a schedule are known. */
 const YEARS = 10;
 
 /**
  * Returns the times at which the intervals of a cadence end, for a schedule in Temporal. Days and weeks need calendars,
- * because interval specs have no time zone. Temporal skips a local time that the clocks jump over, and the run of that
- * interval would be missing. So each such time is listed as the time that the clocks show after the jump, for ten years
- * from the beginning of `from`'s year. The result therefore changes at most once a year. At a time that the clocks show
- * twice, Temporal fires twice, or the second time only (east of Greenwich). The first time does no harm, see
- * `intervalEndingAt`.
+ * because interval specs have no time zone.
+ *
+ * The server's zone data may be of another version than the platform's, which cuts the intervals. So the schedule takes its
+ * clocks along. They are those of the zone from the beginning of `from`'s year for ten years, and change at most once a
+ * year. They differ from those of the zone in one thing: they change in the middle of an interval. So they show the local
+ * hour exactly once for each interval, also where the clocks of the zone skip it or show it twice.
  */
 export function scheduleTimes(cadence: Cadence, from: number): ScheduleTimes {
   const every = fixedLength(cadence);
@@ -47,41 +45,51 @@ export function scheduleTimes(cadence: Cadence, from: number): ScheduleTimes {
   const { interval, offsetDay, offsetHour, timezone } = cadence;
   const weekly = interval === 'week' ? { dayOfWeek: WEEKDAYS[offsetDay] as (typeof WEEKDAYS)[number] } : {};
   return {
-    calendars: [
-      { ...weekly, hour: offsetHour, minute: 0, second: 0, comment: `every ${interval}` },
-      ...jumpedOver(cadence, from),
-    ],
+    calendars: [{ ...weekly, hour: offsetHour, minute: 0, second: 0, comment: `every ${interval}` }],
     intervals: [],
     timezone,
+    ...(timezone === 'UTC' ? {} : { clocks: clocksOf(cadence, new Date(from).getUTCFullYear()) }),
   };
 }
 
-function jumpedOver(cadence: Cadence, from: number): CalendarSpec[] {
-  const year = new Date(from).getUTCFullYear();
-  const [first, end] = [Date.UTC(year, 0, 1), Date.UTC(year + YEARS, 0, 1)];
-  const hour = cadence.offsetHour * HOUR;
-  const found: CalendarSpec[] = [];
-  // Each zone is asked for the same times, whatever the hour, because finding the changes of its clocks takes long.
-  for (const { at, before, after } of cadenceZone(cadence).changesWithin(first - 2 * DAY, end + 2 * DAY)) {
-    // The clocks jump from `at + before` to `at + after`. If they go back, they skip nothing.
-    for (let date = Math.ceil((at + before - hour) / DAY); date * DAY + hour < at + after; date += 1) {
-      if (cadence.interval === 'week' && weekdayOf(date) !== cadence.offsetDay) continue;
-      if (date >= first / DAY && date < end / DAY) found.push(shownAs(at + after));
-    }
+const remembered = new LRUCache<string, Clocks>({ max: 5_000 });
+
+function clocksOf({ interval, timezone, offsetHour, offsetDay }: Cadence, year: number): Clocks {
+  const key = [interval, timezone, offsetHour, offsetDay, year].join();
+  let clocks = remembered.get(key);
+  if (!clocks) {
+    // Without the seam, of which a schedule knows nothing.
+    clocks = computeClocks({ interval, timezone, offsetHour, offsetDay }, year);
+    remembered.set(key, clocks);
   }
-  return found;
+  return clocks;
 }
 
-/** Returns the spec of one firing, at what the clocks show. */
-function shownAs(wall: number): CalendarSpec {
-  const clock = new Date(wall);
-  return {
-    year: clock.getUTCFullYear(),
-    month: MONTHS[clock.getUTCMonth()] as (typeof MONTHS)[number],
-    dayOfMonth: clock.getUTCDate(),
-    hour: clock.getUTCHours(),
-    minute: clock.getUTCMinutes(),
-    second: clock.getUTCSeconds(),
-    comment: 'the clocks jump over the usual hour',
+function computeClocks(cadence: Cadence, year: number): Clocks {
+  const [first, end] = [Date.UTC(year, 0, 1), Date.UTC(year + YEARS, 0, 1)];
+  const zone = cadenceZone(cadence);
+  const hour = cadence.offsetHour * 3_600_000;
+  /** What the clocks have to be ahead of UTC when an interval ends: they show the hour, on the date on which the zone is. */
+  const offsetAt = (edge: number): number => {
+    const offset = zone.offsetAt(edge);
+    const date = Math.floor((edge + offset - hour) / 86_400_000);
+    return date * 86_400_000 + hour - edge;
   };
+  // Between two changes, all edges have the same offset.
+  const edges = new Set([intervalAt(cadence, first).start]);
+  // Each zone is asked for the same times, whatever the hour, because finding the changes of its clocks takes long.
+  for (const { at } of zone.changesWithin(first, end)) {
+    const before = intervalAt(cadence, at - 1);
+    for (const one of [before.start, before.end, intervalAt(cadence, before.end).end]) edges.add(one);
+  }
+  const [start, ...others] = [...edges].sort((one, other) => one - other) as [number, ...number[]];
+  const clocks = { first: offsetAt(start), changes: [] as { at: number; offset: number }[] };
+  let [last, offset] = [start, clocks.first];
+  for (const edge of others) {
+    const next = offsetAt(edge);
+    // Half a day, or half a week, away from both. No zone has shown a whole date twice since 1970.
+    if (next !== offset) clocks.changes.push({ at: last + (edge - last) / 2, offset: next });
+    [last, offset] = [edge, next];
+  }
+  return clocks;
 }

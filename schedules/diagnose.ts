@@ -4,6 +4,7 @@ import { Client, Connection, ScheduleNotFoundError } from '@temporalio/client';
 import type { Finding } from '../tenancy/product.ts';
 import { codeOf, detailsOf, isDenied } from './answers.ts';
 import { connectionSettings } from './connection.ts';
+import { findOutOfStep } from './exports/firings.ts';
 import { MAINTENANCE_SCHEDULE } from './maintenance.ts';
 import type { SchedulesOptions } from './schedules.ts';
 import { commandToRegister, missingSearchAttributes, whatIsMissing } from './search-attributes.ts';
@@ -130,6 +131,30 @@ async function lookAtTasks(
   );
 }
 
+/** Compares when Temporal starts the next runs of days and weeks with when these end. */
+async function lookAtFirings(client: Client, options: SchedulesOptions): Promise<Finding> {
+  const check = 'firing times';
+  const found = await findOutOfStep(client, options.SLUICE_TASK_QUEUE, MOST_LOOKED_AT).catch((error) => {
+    // There are no schedules of exports without search attributes, and another check says that these are missing.
+    if (codeOf(error) !== status.INVALID_ARGUMENT) throw error;
+    return { seen: 0, differences: [] };
+  });
+  const { seen, differences } = found;
+  if (differences.length === 0)
+    return finding(
+      check,
+      true,
+      `${seen} schedules of daily and weekly exports fire when their intervals end.`,
+    );
+  const named = differences.slice(0, MOST_NAMED).map(({ scheduleId, what }) => `${scheduleId}: ${what}`);
+  const more = differences.length > MOST_NAMED ? `; and ${differences.length - MOST_NAMED} more` : '';
+  return finding(
+    check,
+    false,
+    `${differences.length} of ${seen} schedules of daily and weekly exports do not fire when their intervals end: ${named.join('; ')}${more}. A running worker corrects schedules within minutes. If that does not help, Temporal does not keep to the clocks that Sluice gives it.`,
+  );
+}
+
 /** A check, and what it means if Temporal denies it. */
 interface Look {
   check: string;
@@ -159,6 +184,11 @@ export async function diagnoseTemporal(options: SchedulesOptions): Promise<Findi
       check: 'maintenance',
       look: () => lookAtMaintenance(client),
       ...{ mayBeDenied: false, what: 'reading schedules' },
+    },
+    {
+      check: 'firing times',
+      look: () => lookAtFirings(client, options),
+      ...{ mayBeDenied: true, what: 'listing and reading schedules' },
     },
     {
       check: 'workers',

@@ -156,6 +156,7 @@ export function createSchedules(options: SchedulesOptions, logger: Logger): Sche
     exports: createExportSchedules(client, {
       isReachable,
       within,
+      logger,
       taskQueue: options.SLUICE_TASK_QUEUE,
       namespace: options.TEMPORAL_NAMESPACE,
       uiUrl: options.TEMPORAL_UI_URL ?? `http://localhost:${options.SLUICE_TEMPORAL_UI_PORT}`,

@@ -2,6 +2,9 @@
 import { LRUCache } from 'lru-cache';
 import { ZONE_ALIASES } from './zone-aliases.ts';
 
+/** The version of the platform's zone data, such as `2026c`. A platform that does not say it counts as the oldest. */
+export const ZONE_DATA_VERSION: string = process.versions.tz ?? '0';
+
 export interface Zone {
   /** Returns the offset from UTC at an instant in milliseconds, positive to the east. */
   offsetAt(instant: number): number;

@@ -1,6 +1,13 @@
 import { type Pool, type Transaction, transaction } from '../../db/pool.ts';
 import type { IntervalText } from '../../intervals/index.ts';
-import { intervalEndingAt, intervalText, lastComplete, rangeText } from '../../intervals/index.ts';
+import {
+  intervalAt,
+  intervalEndingAt,
+  intervalText,
+  lastComplete,
+  rangeText,
+} from '../../intervals/index.ts';
+import { instantText } from '../../values/dates.ts';
 import { endRun } from '../ending.ts';
 import {
   type BatchExportRow,
@@ -17,6 +24,8 @@ import { cadenceOfRow } from '../rules/cadence.ts';
 import { LONGEST_ATTEMPT, RUN_LIMITS } from '../rules/limits.ts';
 import { lengthOf } from '../rules/once.ts';
 import type { RunDependencies } from './dependencies.ts';
+
+const MINUTE = 60_000;
 
 export interface StartRunInput {
   exportId: string;
@@ -52,20 +61,27 @@ export class BusyError extends Error {
   }
 }
 
+export type StartRunDependencies = Pick<RunDependencies, 'pool' | 'temporal' | 'rhythm'> & {
+  noticeWebhook?: string | undefined;
+};
+
 /**
  * Makes the row of a run, or finds the row that an earlier try made. Throws a BusyError while another run exports the
  * same interval.
  */
 export async function startExportRun(
-  { pool, temporal, rhythm }: Pick<RunDependencies, 'pool' | 'temporal' | 'rhythm'>,
+  deps: StartRunDependencies,
   input: StartRunInput,
 ): Promise<StartRunResult> {
+  const { pool, temporal, rhythm } = deps;
   const row = await findBatchExportById(pool, input.exportId);
   if (!row || row.deleted_at !== null) return nothing('The batch export was deleted');
   const key = keyOf(row);
+  const byHand = input.interval === null && (await isByHand(temporal, row, input.nominal));
   for (;;) {
-    const entered = await enter(pool, key, input);
+    const entered = await enter(pool, key, { ...input, byHand });
     if (entered.outcome === 'nothing') return entered;
+    if (entered.outcome === 'out of step') return reportOutOfStep(deps, row, entered);
     const { interval, begun } = entered;
     const { run } = begun;
     if (begun.outcome === 'over') {
@@ -107,13 +123,24 @@ const nothing = (reason: string, known: { runId?: string; status?: string; recor
   reason,
 });
 
+/** The schedule fired when no interval ends. */
+interface OutOfStep {
+  outcome: 'out of step';
+  /** When it fired, and when the interval ends that was under way. */
+  fired: string;
+  end: string;
+}
+
 type Entered =
   | { outcome: 'entered'; interval: IntervalText; begun: StartedRun }
+  | OutOfStep
   | Extract<StartRunResult, { outcome: 'nothing' }>;
 
-async function enter(pool: Pool, key: ExportKey, input: StartRunInput): Promise<Entered> {
+type Entering = StartRunInput & { byHand: boolean };
+
+async function enter(pool: Pool, key: ExportKey, { byHand, ...input }: Entering): Promise<Entered> {
   const { interval } = input;
-  if (!interval) return transaction(pool, (client) => enterScheduled(client, key, input));
+  if (!interval) return transaction(pool, (client) => enterScheduled(client, key, { ...input, byHand }));
   return { outcome: 'entered', interval, begun: await startRun(pool, { ...key, ...input, ...interval }) };
 }
 
@@ -121,11 +148,16 @@ async function enter(pool: Pool, key: ExportKey, input: StartRunInput): Promise<
  * Makes the row of a run that the schedule started. A lock keeps the export from being cut into other intervals
  * meanwhile. A later change of the intervals finds this row.
  */
-async function enterScheduled(client: Transaction, key: ExportKey, input: StartRunInput): Promise<Entered> {
+async function enterScheduled(
+  client: Transaction,
+  key: ExportKey,
+  { byHand, ...input }: Entering,
+): Promise<Entered> {
   const row = await holdBatchExport(client, key);
   if (!row) return nothing('The batch export was deleted');
-  const interval = intervalOf(row, input.nominal);
+  const interval = intervalOf(row, input.nominal, byHand);
   if (!interval) return nothing('The intervals of the batch export have changed since');
+  if ('outcome' in interval) return interval;
   const done = await findCompletedRun(client, key, interval);
   if (done && done.workflow_run_id !== input.workflowRunId) {
     const known = { runId: done.id, status: done.status, records: done.records_completed ?? 0 };
@@ -139,12 +171,58 @@ async function enterScheduled(client: Transaction, key: ExportKey, input: StartR
  * the last finished interval. Undefined: the schedule fired before the export was cut into other intervals, and the
  * interval lies before the seam.
  */
-function intervalOf(row: BatchExportRow, nominal: string): IntervalText | undefined {
+function intervalOf(
+  row: BatchExportRow,
+  nominal: string,
+  byHand: boolean,
+): IntervalText | OutOfStep | undefined {
   const cadence = cadenceOfRow(row);
   const at = Date.parse(nominal);
-  const interval = intervalEndingAt(cadence, at) ?? lastComplete(cadence, at);
+  const ending = intervalEndingAt(cadence, at);
+  const interval = ending ?? lastComplete(cadence, at);
   if (row.seam_at !== null && interval.end <= Date.parse(row.seam_at)) return undefined;
-  return intervalText(interval);
+  if (ending || byHand) return intervalText(interval);
+  const [fired, end] = [instantText(at), instantText(intervalAt(cadence, at).end)];
+  return { outcome: 'out of step', fired, end };
+}
+
+/**
+ * Answers whether somebody triggered the schedule by hand. Temporal tells no difference between that and a firing, but in
+ * time: a schedule fires at whole minutes.
+ */
+async function isByHand(
+  temporal: RunDependencies['temporal'],
+  row: BatchExportRow,
+  nominal: string,
+): Promise<boolean> {
+  const at = Date.parse(nominal);
+  if (intervalEndingAt(cadenceOfRow(row), at)) return false;
+  return at % MINUTE !== 0 || !(await temporal.mayHaveFired(row.id, at));
+}
+
+/**
+ * Warns that the schedule fired when no interval ends. Nothing is exported: whichever interval one chose could be the wrong
+ * one, and that of the right one has a firing of its own, or is missing and started again.
+ */
+async function reportOutOfStep(
+  { pool, temporal, noticeWebhook }: StartRunDependencies,
+  row: BatchExportRow,
+  { fired, end }: OutOfStep,
+): Promise<StartRunResult> {
+  const key = keyOf(row);
+  const reason = `The schedule fired at ${fired}, and no interval ends then. The interval in progress ends at ${end}`;
+  if (noticeWebhook !== undefined) {
+    const details = { fired_at: fired, interval_end: end };
+    const notice = {
+      event: 'batch_export.out_of_step',
+      ...key,
+      at: new Date().toISOString(),
+      details,
+    } as const;
+    await temporal.startNotice(notice, fired);
+  }
+  await insertLogs(pool, key, null, [{ level: 'WARNING', message: `${reason}. Nothing was exported.` }]);
+  return nothing(reason);
 }
 
 /**

@@ -2,6 +2,7 @@ import {
   type ScheduleDescription,
   type ScheduleOptions,
   ScheduleOverlapPolicy,
+  type ScheduleSpec,
   type ScheduleSpecDescription,
   type ScheduleSummary,
 } from '@temporalio/client';
@@ -11,8 +12,11 @@ import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import { isOnce } from '../../exports/rules/once.ts';
 import type { ExportRunInput } from '../../exports/temporal.ts';
 import { jitterOf, scheduleTimes } from '../../intervals/index.ts';
+import { tzif } from '../../values/tzif.ts';
+import { ZONE_DATA_VERSION } from '../../values/zones.ts';
 import { EXPORT_KIND, EXPORT_RUN, searchAttributes } from '../../workflows/names.ts';
 import { plain, shortened } from '../summary.ts';
+import { markedComment, markOf, mayStay, readMark } from './zone-data.ts';
 
 /** The default of the server. Intervals that ended while Temporal was away are exported when it is back. */
 const CATCHUP_WINDOW = 365 * 86_400_000;
@@ -62,12 +66,21 @@ export const noteOf = (row: Told & Pick<BatchExportRow, 'paused' | 'last_paused_
     ? `${summaryOf(row)}. Paused in Sluice${row.last_paused_at ? ` at ${row.last_paused_at}` : ''}. Unpause the batch export there.`
     : `${summaryOf(row)}. Kept by Sluice: changes made here are undone.`;
 
-/** Builds the schedule of an export. `start_at` and `end_at` bound when it fires, and both are inclusive. */
+/**
+ * Builds the schedule of an export. `start_at` and `end_at` bound when it fires, and both are inclusive. `zoneData` are the
+ * clocks of its calendar, and `mark` says where they come from.
+ */
 export function scheduleOf(row: ExportScheduleRow, taskQueue: string, now: number) {
   const input: ExportRunInput = { exportId: row.id };
+  const { clocks, calendars, intervals, timezone } = scheduleTimes(cadenceOfRow(row), now);
+  const zoneData = clocks && tzif(clocks);
+  const mark = zoneData && markOf(zoneData, ZONE_DATA_VERSION);
   return {
+    zoneData,
+    mark,
     spec: {
-      ...scheduleTimes(cadenceOfRow(row), now),
+      calendars: calendars.map((one) => (mark ? { ...one, comment: markedComment(one.comment, mark) } : one)),
+      ...{ intervals, timezone },
       jitter: jitterOf(row.id),
       ...(row.start_at === null ? {} : { startAt: new Date(row.start_at) }),
       ...(row.end_at === null ? {} : { endAt: new Date(row.end_at) }),
@@ -85,10 +98,10 @@ export function scheduleOf(row: ExportScheduleRow, taskQueue: string, now: numbe
     // A slow run must not swallow the next one.
     policies: { overlap: ScheduleOverlapPolicy.ALLOW_ALL, catchupWindow: CATCHUP_WINDOW },
     typedSearchAttributes: attributesOf(row),
-  } satisfies Omit<ScheduleOptions, 'scheduleId'>;
+  } satisfies Omit<ScheduleOptions, 'scheduleId'> & Record<'zoneData' | 'mark', unknown>;
 }
 
-type Wanted = ReturnType<typeof scheduleOf>;
+export type Wanted = ReturnType<typeof scheduleOf>;
 
 interface Range {
   start: unknown;
@@ -102,7 +115,7 @@ function single(ranges: readonly Range[]): unknown {
 }
 
 /** Returns when a schedule fires. The form is the same for a wanted schedule and for one that the server describes. */
-function timing(spec: Wanted['spec'] | ScheduleSpecDescription): unknown[] {
+function timing(spec: ScheduleSpec | ScheduleSpecDescription): unknown[] {
   const field = (value: unknown): unknown =>
     Array.isArray(value) ? single(value as Range[]) : (value ?? null);
   const calendars = (spec.calendars ?? []).map((one) => [
@@ -133,7 +146,19 @@ function pairsOf(attributes: SearchAttributePair[] | TypedSearchAttributes | und
 
 /** Answers whether a schedule fires when it should and does what it should. A pause makes no difference. */
 export const sameSchedule = (wanted: Wanted, found: ScheduleDescription): boolean =>
-  essence(wanted) === essence(found) && found.state.remainingActions === undefined;
+  essence(wanted) === essence(found) &&
+  found.state.remainingActions === undefined &&
+  sameClocks(wanted, found);
+
+/** Answers whether a schedule has the clocks that its calendar names, and those may stay. */
+function sameClocks({ mark }: Wanted, found: ScheduleDescription): boolean {
+  const { timezoneData } = found.raw.schedule?.spec ?? {};
+  const has = timezoneData?.length ? timezoneData : undefined;
+  if (mark === undefined) return has === undefined;
+  const named = readMark(found.spec);
+  if (named === undefined || has === undefined) return false;
+  return markOf(has, named.version).sum === named.sum && mayStay(named, mark);
+}
 
 /**
  * Answers whether a schedule looks right in the list of all schedules. The list is a moment behind, leaves out long
@@ -144,4 +169,5 @@ export const listedAsWanted = (wanted: Wanted, paused: boolean, listed: Schedule
   listed.action?.workflowType === wanted.action.workflowType &&
   listed.spec !== undefined &&
   JSON.stringify(timing(wanted.spec)) === JSON.stringify(timing(listed.spec)) &&
+  (wanted.mark === undefined || mayStay(readMark(listed.spec), wanted.mark)) &&
   pairsOf(wanted.typedSearchAttributes).join() === pairsOf(listed.typedSearchAttributes).join();

@@ -1,5 +1,6 @@
 import type { Pool } from '../db/pool.ts';
 import type { Product } from '../tenancy/product.ts';
+import { compareZones } from './reads/zones.ts';
 import { expireBackground } from './rows/background.ts';
 import { LOCK_KINDS } from './rows/locks.ts';
 
@@ -30,4 +31,5 @@ export const QUERIES: Product<{ pool: Pool }> = {
       },
     },
   ],
+  diagnose: async (queryable) => [await compareZones(queryable)],
 };

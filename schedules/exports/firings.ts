@@ -5,6 +5,7 @@ import {
   ScheduleNotFoundError,
 } from '@temporalio/client';
 import type { Cadence } from '../../intervals/index.ts';
+import { isKnownZone } from '../../values/zones.ts';
 import { EXPORT_KIND, searchAttributes } from '../../workflows/names.ts';
 import { outOfStep } from './next-times.ts';
 
@@ -39,7 +40,9 @@ export async function findOutOfStep(
     const cadence = found && cadenceOfSpec(found.spec);
     if (!found || !cadence || found.action.taskQueue !== taskQueue) return;
     seen += 1;
-    const what = differenceIn(cadence, found);
+    const what = isKnownZone(cadence.timezone)
+      ? differenceIn(cadence, found)
+      : `its time zone ${cadence.timezone} is unknown`;
     if (what !== undefined) differences.push({ scheduleId, what });
   };
   const ids: string[] = [];

@@ -83,8 +83,9 @@ function differenceOf(
   mark: Wanted['mark'],
   found: ScheduleDescription,
 ): string | undefined {
+  if (row.interval !== 'day' && row.interval !== 'week') return undefined;
   // Clocks of newer zone data are right, and ours are not.
-  if (mark === undefined || readMark(found.spec)?.sum !== mark.sum) return undefined;
+  if (readMark(found.spec)?.sum !== mark?.sum) return undefined;
   // The schedule knows nothing of the seam.
   return differenceIn(cadenceOfRow({ ...row, seam_at: null }), found);
 }

@@ -39,7 +39,7 @@ describe('where the service for operators is denied', () => {
 
   test('doctor finds nothing wrong', async () => {
     const found = await states();
-    expect(Object.values(found).map(({ ok }) => ok)).toEqual([true, true, true, true, true, true]);
+    expect(Object.values(found).map(({ ok }) => ok)).toEqual([true, true, true, true, true, true, true]);
     expect(found['search attributes']?.sentence).toBe('The search attributes are registered.');
   });
 

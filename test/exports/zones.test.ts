@@ -119,6 +119,8 @@ describe('a Temporal with other zone data', () => {
     });
     expect((await firingTimes())?.sentence).toContain(new Date(next).toISOString().replace('.000Z', 'Z'));
 
+    // The list of all schedules shows it too, so that it is corrected at once, however many there are.
+    expect((await world.schedules.exports.list()).get(row.id)?.matches(row)).toBe(false);
     expect(await repair()).toBe(1);
     const to = NOW + YEARS * 365 * DAY;
     const fired = await firings(row, NOW, to);

@@ -1,13 +1,13 @@
 import net from 'node:net';
 import { status } from '@grpc/grpc-js';
-import { Client, Connection, ScheduleNotFoundError } from '@temporalio/client';
+import { Client, Connection } from '@temporalio/client';
 import type { Finding } from '../tenancy/product.ts';
 import { codeOf, detailsOf, isDenied } from './answers.ts';
 import { connectionSettings } from './connection.ts';
 import { findOutOfStep } from './exports/firings.ts';
-import { MAINTENANCE_SCHEDULE } from './maintenance.ts';
 import type { SchedulesOptions } from './schedules.ts';
 import { commandToRegister, missingSearchAttributes, whatIsMissing } from './search-attributes.ts';
+import { describeUpkeep, upkeepId } from './upkeep.ts';
 
 const DEADLINE_MILLISECONDS = 10_000;
 const KNOCK_MILLISECONDS = 2_000;
@@ -45,27 +45,46 @@ async function lookAtSearchAttributes(connection: Connection, options: Schedules
   );
 }
 
-async function lookAtMaintenance(client: Client): Promise<Finding> {
-  try {
-    const { state, info } = await client.schedule.getHandle(MAINTENANCE_SCHEDULE).describe();
-    if (state.paused) {
-      return finding(
-        'maintenance',
-        false,
-        'The maintenance schedule is paused. A running worker resumes it within a minute.',
-      );
-    }
-    const last = info.recentActions.at(-1)?.takenAt.toISOString();
-    return finding('maintenance', true, `The maintenance schedule runs${last ? `, last at ${last}` : ''}.`);
-  } catch (error) {
-    if (!(error instanceof ScheduleNotFoundError)) throw error;
+/** Upkeep whose next step, or one of whose activities, has waited for longer than this hangs. */
+const HANGS = 5 * 60_000;
+
+async function lookAtMaintenance(client: Client, options: SchedulesOptions, hangs: number): Promise<Finding> {
+  const check = 'maintenance';
+  const found = await describeUpkeep(client, upkeepId('maintenance', options.SLUICE_TASK_QUEUE));
+  if (!found) {
     return finding(
-      'maintenance',
+      check,
       false,
-      'The maintenance schedule is missing. A worker creates it when it starts.',
+      'Maintenance does not run in Temporal. A running worker starts it within a minute.',
     );
   }
+  const { pendingWorkflowTask, pendingActivities } = found.raw;
+  const since = (time: Parameters<typeof millisecondsOf>[0]) => new Date(millisecondsOf(time)).toISOString();
+  const isOld = (time: Parameters<typeof millisecondsOf>[0]) =>
+    Boolean(time) && Date.now() - millisecondsOf(time) > hangs;
+  const scheduled = pendingWorkflowTask?.originalScheduledTime;
+  if (isOld(scheduled)) {
+    return finding(
+      check,
+      false,
+      `Maintenance waits for a worker since ${since(scheduled)}. Start one with \`npm run worker\`.`,
+    );
+  }
+  const hanging = (pendingActivities ?? []).filter((one) => isOld(one.lastStartedTime ?? one.scheduledTime));
+  if (hanging.length > 0) {
+    const names = hanging.map(({ activityType, attempt }) => `${activityType?.name} (attempt ${attempt})`);
+    return finding(
+      check,
+      false,
+      `Maintenance runs, but these steps have not ended for minutes: ${names.join(', ')}. The log of the workers says more.`,
+    );
+  }
+  return finding(check, true, `Maintenance runs: the workflow ${found.workflowId}.`);
 }
+
+/** Reads a time of Temporal's API, in milliseconds. */
+const millisecondsOf = (time: { seconds?: unknown; nanos?: number | null } | null | undefined): number =>
+  Number(time?.seconds ?? 0) * 1000 + Math.floor((time?.nanos ?? 0) / 1_000_000);
 
 async function lookAtWorkers(connection: Connection, options: SchedulesOptions): Promise<Finding> {
   const { pollers } = await connection.workflowService.describeTaskQueue({
@@ -165,7 +184,7 @@ interface Look {
 }
 
 /** Checks everything that Sluice needs from Temporal. Never fails: problems are in the findings. */
-export async function diagnoseTemporal(options: SchedulesOptions): Promise<Finding[]> {
+export async function diagnoseTemporal(options: SchedulesOptions, hangs = HANGS): Promise<Finding[]> {
   const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace } = options;
   const connection = Connection.lazy({ ...connectionSettings(options), connectTimeout: '3 seconds' });
   const client = new Client({ connection, namespace });
@@ -182,8 +201,8 @@ export async function diagnoseTemporal(options: SchedulesOptions): Promise<Findi
     },
     {
       check: 'maintenance',
-      look: () => lookAtMaintenance(client),
-      ...{ mayBeDenied: false, what: 'reading schedules' },
+      look: () => lookAtMaintenance(client, options, hangs),
+      ...{ mayBeDenied: false, what: 'describing workflows' },
     },
     {
       check: 'firing times',

@@ -4,13 +4,13 @@ import type { ExportTemporal } from '../exports/temporal.ts';
 import type { FlagTemporal } from '../flags/temporal.ts';
 import type { FunctionTemporal } from '../functions/temporal.ts';
 import type { Logger } from '../telemetry/logger.ts';
+import { UPKEEP_NOW } from '../workflows/names.ts';
 import { isDenied } from './answers.ts';
 import { closableCalls } from './closable-calls.ts';
 import { connectionSettings, type TemporalSettings } from './connection.ts';
 import { createExportSchedules } from './exports/export-schedules.ts';
 import { createFlagSchedules } from './flags/flag-schedules.ts';
 import { createFunctionSchedules } from './functions/function-schedules.ts';
-import { ensureMaintenance, MAINTENANCE_SCHEDULE } from './maintenance.ts';
 import {
   cannotReadNamespace,
   commandToRegister,
@@ -18,6 +18,7 @@ import {
   whatIsMissing,
 } from './search-attributes.ts';
 import { stopProject } from './stop-project.ts';
+import { ensureUpkeep, upkeepId } from './upkeep.ts';
 
 /** The Temporal client of a process. The database is the truth; schedules are derived from it and corrected. */
 export interface Schedules {
@@ -26,7 +27,7 @@ export interface Schedules {
   /** Calls Temporal to find out whether it answers. This takes seconds if it is away. */
   reach(): Promise<boolean>;
   /**
-   * Creates or corrects the search attributes and the schedules of maintenance. Search attributes that somebody else has to
+   * Registers the search attributes and starts the workflows of upkeep that do not run. Search attributes that somebody else has to
    * register are in the log, with the command. Without them exports wait, and maintenance runs all the same.
    */
   ensure(): Promise<void>;
@@ -143,13 +144,13 @@ export function createSchedules(options: SchedulesOptions, logger: Logger): Sche
     within,
     async ensure() {
       const isComplete = await ensureSearchAttributes();
-      await ensureMaintenance(client, options.SLUICE_TASK_QUEUE, { isComplete });
+      await ensureUpkeep(client, options.SLUICE_TASK_QUEUE, { isComplete });
       reachable = true;
     },
     nudgeMaintenance() {
-      client.schedule
-        .getHandle(MAINTENANCE_SCHEDULE)
-        .trigger()
+      client.workflow
+        .getHandle(upkeepId('maintenance', options.SLUICE_TASK_QUEUE))
+        .signal(UPKEEP_NOW)
         .catch((error) => logger.debug({ err: error }, 'maintenance not nudged; it runs within a minute'));
     },
     stopProject: (projectId) => stopProject(client, projectId),

@@ -7,12 +7,16 @@ const { dispatchBacklog, deliveryBacklog } = proxyActivities<Activities>({
   retry: { maximumAttempts: 3 },
 });
 
-/** Shows, every minute, which stored events functions have not seen yet. */
-export async function functionDispatch(): ReturnType<typeof dispatchBacklog> {
+type Tell = (text: string) => void;
+
+/** Shows which stored events functions have not seen yet. `upkeep` does it every minute. */
+export const functionDispatch = () => showDispatch(setCurrentDetails);
+
+export async function showDispatch(tell: Tell): ReturnType<typeof dispatchBacklog> {
   const backlog = await dispatchBacklog();
   const { batches, events, oldest, late, lateProjects } = backlog;
   const since = oldest === null ? '' : `, the oldest for ${oldest} s`;
-  setCurrentDetails(
+  tell(
     [
       `${batches} transactions with ${events} events wait to be matched${since}.`,
       ...(late > 0
@@ -23,16 +27,16 @@ export async function functionDispatch(): ReturnType<typeof dispatchBacklog> {
   return backlog;
 }
 
-/** Shows, every minute, which invocations wait for their first or their next attempt. */
-export async function functionRetries(): ReturnType<typeof deliveryBacklog> {
+/** Shows which invocations wait for their first or their next attempt. `upkeep` does it every minute. */
+export const functionRetries = () => showRetries(setCurrentDetails);
+
+export async function showRetries(tell: Tell): ReturnType<typeof deliveryBacklog> {
   const backlog = await deliveryBacklog();
   const { waiting, failing, projects } = backlog;
   const lines = projects.map(
     (one) =>
       `- project ${one.projectId}: ${one.waiting} wait, ${one.failing} of them failed before; the oldest for ${one.oldest} s`,
   );
-  setCurrentDetails(
-    [`${waiting} invocations wait; ${failing} of them failed before.`, '', ...lines].join('\n'),
-  );
+  tell([`${waiting} invocations wait; ${failing} of them failed before.`, '', ...lines].join('\n'));
   return backlog;
 }

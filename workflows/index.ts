@@ -7,4 +7,5 @@ export { functionBroadcast, functionReplay, functionRerun } from './function-rep
 export { maintenance } from './maintenance.ts';
 export { notice } from './notice.ts';
 export { reconcileExports } from './reconcile-exports.ts';
+export { upkeep } from './upkeep.ts';
 export { verifyInterval } from './verify-interval.ts';

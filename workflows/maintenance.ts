@@ -5,6 +5,7 @@ import {
   patched,
   proxyActivities,
   setCurrentDetails,
+  workflowInfo,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
 import type { ListedStep } from '../activities/maintenance.ts';
@@ -48,13 +49,22 @@ async function run(name: string, report: MaintenanceReport, longest = 2 * MINUTE
   }
 }
 
-/** Does, every minute, the work that no request does. A step that fails or hangs does not hold up the others. */
+/** Does once the work that no request does. `upkeep` does it every minute. */
 export async function maintenance(input: MaintenanceInput = {}): Promise<MaintenanceReport> {
-  const report: MaintenanceReport = { counts: {}, failed: [] };
   if (!patched('steps-by-name')) {
+    const report: MaintenanceReport = { counts: {}, failed: [] };
     await runInOrder(report);
     return report;
   }
+  return maintainOnce(input, setCurrentDetails);
+}
+
+/** Runs all steps. A step that fails or hangs does not hold up the others. `tell` hears what was done, and what hangs. */
+export async function maintainOnce(
+  input: MaintenanceInput,
+  tell: (text: string) => void,
+): Promise<MaintenanceReport> {
+  const report: MaintenanceReport = { counts: {}, failed: [] };
   const steps = await listMaintenanceSteps();
   const running = new Map<string, Promise<void>>();
   const begin = (step: ListedStep): Promise<void> => {
@@ -72,14 +82,16 @@ export async function maintenance(input: MaintenanceInput = {}): Promise<Mainten
   };
   // A step only fails when the workflow is cancelled. Then the wait below fails too.
   void Promise.all(steps.map(begin)).then(over, over);
-  // The schedule starts no other run while this one lasts. So the steps that have finished start again here every
-  // minute.
+  // Nothing else starts while this lasts. So the steps that have finished start again here every minute.
   while (!(await condition(() => isOver, input.everyMilliseconds ?? MINUTE))) {
+    tell(`${textOf(steps, report)}\n\nStill at work: ${[...running.keys()].join(', ')}.`);
+    // The new history does not know what is still at work. That ends soon, and begins again in the next round.
+    if (workflowInfo().continueAsNewSuggested) return report;
     const idle = steps.filter(({ name }) => !running.has(name) && !report.failed.includes(name));
     for (const step of idle) void begin(step).catch(over);
   }
   await condition(() => running.size === 0);
-  setCurrentDetails(textOf(steps, report));
+  tell(textOf(steps, report));
   return report;
 }
 

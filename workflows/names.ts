@@ -2,6 +2,7 @@ import { defineSearchAttributeKey } from '@temporalio/common';
 
 /** The types of the workflows. The client that starts them uses these names too. */
 export const MAINTENANCE = 'maintenance';
+export const UPKEEP = 'upkeep';
 export const EXPORT_RUN = 'exportRun';
 /** The type of the failure with which the workflow of a failed run ends. */
 export const RUN_FAILED = 'RunFailed';
@@ -44,6 +45,9 @@ export const searchAttributes = {
 export const exportsQueue = (taskQueue: string): string => `${taskQueue}-exports`;
 /** The queue of backfills and verifications. However many there are, the runs of schedules do not wait behind them. */
 export const backfillsQueue = (taskQueue: string): string => `${taskQueue}-backfills`;
+
+/** The signal that makes the workflow of upkeep begin its next round now. */
+export const UPKEEP_NOW = 'now';
 
 /** The signal that tells the workflow of a run or a verification that a worker keeps a place for it. */
 export const PLACE_FREE = 'placeFree';

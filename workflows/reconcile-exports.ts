@@ -23,8 +23,11 @@ export interface ReconcileReport {
   failed: number;
 }
 
-/** Checks, every few minutes, that every interval of every batch export was exported completely. */
-export async function reconcileExports(): Promise<ReconcileReport> {
+/** Checks once that every interval of every batch export was exported completely. `upkeep` does it every five minutes. */
+export const reconcileExports = (): Promise<ReconcileReport> => reconcileOnce(setCurrentDetails);
+
+/** Checks all exports. `tell` hears what was found. */
+export async function reconcileOnce(tell: (text: string) => void): Promise<ReconcileReport> {
   const report = {
     exports: 0,
     missing: 0,
@@ -50,7 +53,7 @@ export async function reconcileExports(): Promise<ReconcileReport> {
       report[count] += page[count];
     after = page.next;
   } while (after !== null);
-  setCurrentDetails(
+  tell(
     `${report.exports} exports: ${report.missing} intervals missing, ${report.repaired} started again, ${report.late} late, ${report.differs} differ; ${report.checked} runs compared with the database${report.failed > 0 ? `; ${report.failed} failed` : ''}`,
   );
   return report;

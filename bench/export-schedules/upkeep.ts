@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client, Connection, type ScheduleHandle } from '@temporalio/client';
+import { loadConfig } from '../../config.ts';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
-import { RECONCILE_SCHEDULE } from '../../schedules/maintenance.ts';
+import { RECONCILE_EXPORTS } from '../../workflows/names.ts';
 import type { ReconcileReport } from '../../workflows/reconcile-exports.ts';
 
 const MINUTE = 60_000;
@@ -66,14 +67,10 @@ export async function measureUpkeep(
 
     const before = { cpu: usage.workerCpu(), transactions: await usage.transactions() };
     const triggered = performance.now();
-    const handle = client.schedule.getHandle(RECONCILE_SCHEDULE);
-    const { numActionsTaken } = (await handle.describe()).info;
-    await handle.trigger();
-    let last = (await handle.describe()).info;
-    for (; last.numActionsTaken === numActionsTaken; last = (await handle.describe()).info) await pause(50);
-    const { workflow } = (last.recentActions.at(-1) as (typeof last.recentActions)[0]).action;
-    const result = client.workflow.getHandle(workflow.workflowId, workflow.firstExecutionRunId).result();
-    const report = (await result) as ReconcileReport;
+    const report: ReconcileReport = await client.workflow.execute(RECONCILE_EXPORTS, {
+      workflowId: `reconcile-${triggered}`,
+      taskQueue: loadConfig({}).SLUICE_TASK_QUEUE,
+    });
     return {
       restoredSeconds: {
         schedules: restored.length,

@@ -4,12 +4,15 @@ import {
   FUNCTION_RETRIES,
   MAINTENANCE,
   RECONCILE_EXPORTS,
+  UPKEEP as UPKEEP_WORKFLOW,
 } from '../../workflows/names.ts';
 import type { Report } from '../problem.ts';
 import type { Service } from '../process.ts';
 
-/** The workflows that come again every minute or every few. What one of them did is of no interest the day after. */
-const UPKEEP = [MAINTENANCE, RECONCILE_EXPORTS, FUNCTION_DISPATCH, FUNCTION_RETRIES];
+/**
+ * Upkeep, and the workflows that older versions started every minute instead. What they did is of no interest the day after.
+ */
+const UPKEEP = [UPKEEP_WORKFLOW, MAINTENANCE, RECONCILE_EXPORTS, FUNCTION_DISPATCH, FUNCTION_RETRIES];
 const DAY = 86_400_000;
 const HOUR = 3_600_000;
 /** When the first look is, so that a start has nothing else to do. */
@@ -31,7 +34,7 @@ export interface Histories {
 
 /**
  * Keeps the histories of runs as long as their rows, where the disk allows it. A development server forgets them after a day.
- * What comes every minute goes after a day, so that the rest fits.
+ * What upkeep did goes after a day, so that the rest fits.
  */
 export function keepHistories(options: Histories): void {
   const { service, ask, namespaces, days } = options;

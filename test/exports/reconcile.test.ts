@@ -9,9 +9,9 @@ import { listChecks, recordChecks } from '../../exports/rows/checks.ts';
 import { markRunEnded, startRun } from '../../exports/rows/runs.ts';
 import { scheduledWorkflowId } from '../../exports/rules/workflow-ids.ts';
 import { registerHealthMetrics } from '../../exports/runs/metrics.ts';
-import { RECONCILE_SCHEDULE } from '../../schedules/maintenance.ts';
+import { upkeepId } from '../../schedules/upkeep.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
-import { EXPORT_RUN, RECONCILE_EXPORTS, RECONCILE_KIND, searchAttributes } from '../../workflows/names.ts';
+import { EXPORT_RUN, RECONCILE_EXPORTS, searchAttributes } from '../../workflows/names.ts';
 import type { ReconcileReport } from '../../workflows/reconcile-exports.ts';
 import { eventually } from '../support/eventually.ts';
 import { insertEvents } from '../support/rows.ts';
@@ -58,13 +58,11 @@ async function reconcile(world: ExportWorld): Promise<ReconcileReport> {
 
 /** Only what the test asks for is to be counted. */
 async function withoutSchedule(world: ExportWorld): Promise<void> {
-  await world.client.schedule.getHandle(RECONCILE_SCHEDULE).pause();
-  const query = `${searchAttributes.kind.name} = '${RECONCILE_KIND}'`;
-  await eventually(async () => {
-    const states: string[] = [];
-    for await (const one of world.client.workflow.list({ query })) states.push(one.status.name);
-    return states.length > 0 && !states.includes('RUNNING');
-  });
+  const workflowId = upkeepId('reconciliation', world.config.SLUICE_TASK_QUEUE);
+  const handle = world.client.workflow.getHandle(workflowId);
+  // Not in the middle of its first round.
+  await eventually(async () => (await handle.describe()).raw.pendingActivities?.length === 0);
+  await handle.terminate();
 }
 
 /** An export that has been due for `hours` hours. */

@@ -282,22 +282,3 @@ describe('a run', () => {
     );
   });
 });
-
-describe("the installation's own schedules", () => {
-  const own = () => client.schedule.getHandle('sluice-maintenance');
-
-  test('are left alone while they are right, and corrected when they are not', async () => {
-    const before = await own().describe();
-    await schedules.ensure();
-    expect(changedAt(await own().describe())).toBe(changedAt(before));
-    expect((await own().describe()).info.lastUpdatedAt).toEqual(before.info.lastUpdatedAt);
-
-    await own().pause();
-    await schedules.ensure();
-    expect((await own().describe()).state.paused).toBe(false);
-
-    await own().update((previous) => ({ ...previous, spec: { intervals: [{ every: '1 hour' }] } }));
-    await schedules.ensure();
-    expect((await own().describe()).spec.intervals).toMatchObject([{ every: 60_000 }]);
-  });
-});

@@ -53,8 +53,8 @@ describe('Temporal absent at the start', () => {
       return rows.length === 1;
     });
     const connection = await Connection.connect({ address: env.TEMPORAL_ADDRESS });
-    const schedule = await new Client({ connection }).schedule.getHandle('sluice-maintenance').describe();
-    expect(schedule.state.paused).toBe(false);
+    const upkeep = await new Client({ connection }).workflow.getHandle('sluice-maintenance').describe();
+    expect(upkeep.status.name).toBe('RUNNING');
     await connection.close();
     for (const program of [api, worker]) {
       program.kill('SIGTERM');

@@ -44,7 +44,7 @@ describe('where the service for operators is denied', () => {
   });
 
   test('a worker that may not look at schedules works on what there is', async () => {
-    proxy.fate = denies(OPERATOR, 'Schedule');
+    proxy.fate = denies(OPERATOR, 'Schedule', 'StartWorkflow');
     const schedules = createSchedules(world.config, createLogger({ name: 'test', level: 'silent' }));
     const worker = await startTestWorker({ config: world.config, pool: world.pool, schedules });
     expect(proxy.refused).toContainEqual(expect.stringMatching(/DescribeSchedule$/));
@@ -56,7 +56,7 @@ describe('where the service for operators is denied', () => {
 
 describe('doctor', () => {
   test('says what is denied, and whether Sluice needs it', async () => {
-    proxy.fate = denies(OPERATOR, 'DescribeNamespace', 'DescribeTaskQueue', 'DescribeSchedule');
+    proxy.fate = denies(OPERATOR, 'DescribeNamespace', 'DescribeTaskQueue', 'DescribeWorkflow');
     const found = await states();
     expect(found.Temporal).toEqual({ ok: true, sentence: `Temporal answers at ${proxy.address}.` });
     const spared =
@@ -66,7 +66,7 @@ describe('doctor', () => {
     expect(found.maintenance).toEqual({
       ok: false,
       sentence:
-        'Temporal denies reading schedules (Request unauthorized.). Exports need it: give the credentials of Sluice this right.',
+        'Temporal denies describing workflows (Request unauthorized.). Exports need it: give the credentials of Sluice this right.',
     });
   });
 

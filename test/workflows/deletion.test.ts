@@ -87,30 +87,3 @@ describe('deleting an organization', () => {
     expect((await api.request(other, 'GET', `/api/projects/${other.projectId}/`)).statusCode).toBe(200);
   });
 });
-
-describe('schedules.ensure', () => {
-  const handle = () => client.schedule.getHandle('sluice-maintenance');
-
-  test('makes the maintenance schedule again when somebody deleted it', async () => {
-    await handle().delete();
-    await eventually(() => scheduleIsGone('sluice-maintenance'));
-    await api.schedules.ensure();
-    expect((await handle().describe()).action.workflowType).toBe('maintenance');
-  });
-
-  test('takes back what somebody changed: a pause, a note, another rhythm', async () => {
-    await handle().pause('not today');
-    await handle().update((previous) => ({ ...previous, spec: { intervals: [{ every: '7 days' }] } }));
-    await api.schedules.ensure();
-    const { state, spec, policies } = await handle().describe();
-    expect([state.paused, spec.intervals?.map(({ every }) => every)]).toEqual([false, [60_000]]);
-    expect(policies.overlap).toBe('SKIP');
-  });
-
-  test('several at once leave one schedule', async () => {
-    await handle().delete();
-    await eventually(() => scheduleIsGone('sluice-maintenance'));
-    await Promise.all(Array.from({ length: 4 }, () => api.schedules.ensure()));
-    expect((await handle().describe()).state.paused).toBe(false);
-  });
-});

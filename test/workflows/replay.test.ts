@@ -21,8 +21,8 @@ import { temporalLogger } from '../../worker/temporal-logger.ts';
 import { type RunningWorker, startWorker } from '../../worker/worker.ts';
 import { WORKFLOWS_PATH, workflowBundle } from '../../worker/workflow-bundle.ts';
 import * as workflows from '../../workflows/index.ts';
+import { MAINTENANCE } from '../../workflows/names.ts';
 import { asReader, databaseForFile } from '../support/database.ts';
-import { eventually } from '../support/eventually.ts';
 import { allocateNamespace } from '../support/temporal.ts';
 
 const HISTORIES = path.join(import.meta.dirname, 'histories');
@@ -99,10 +99,8 @@ describe('saved histories', () => {
       schedules,
       logger,
     });
-    const run = await eventually(async () => {
-      for await (const one of client.workflow.list()) if (one.status.name === 'COMPLETED') return one;
-      return undefined;
-    });
+    const run = { workflowId: 'maintenance-of-now' };
+    await client.workflow.execute(MAINTENANCE, { ...run, taskQueue: config.SLUICE_TASK_QUEUE });
     const file = path.join(folder, 'deep', 'maintenance.json');
     await saveHistory(client, run, file);
     await Worker.runReplayHistory(bundled, readHistory(file));

@@ -1,23 +1,18 @@
+import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { deliveryBacklog, dispatchBacklog } from '../../../functions/runs/backlog.ts';
-import { DISPATCH_SCHEDULE, RETRIES_SCHEDULE } from '../../../schedules/maintenance.ts';
-import { eventually } from '../../support/eventually.ts';
+import { FUNCTION_DISPATCH, FUNCTION_RETRIES } from '../../../workflows/names.ts';
 import { replayWorldForFile } from './replay-world.ts';
 import { sender } from './world.ts';
 
 // Nothing is matched or delivered here: it stays there to be counted.
 const world = replayWorldForFile({ delivers: false });
 
-async function runOf(schedule: string) {
-  const handle = world.client.schedule.getHandle(schedule);
-  const before = (await handle.describe()).info.numActionsTaken;
-  const started = await eventually(async () => {
-    // One that comes while another run is under way is skipped.
-    await handle.trigger();
-    const { info } = await handle.describe();
-    return info.numActionsTaken > before && info.recentActions.at(-1)?.action.workflow;
+async function runOf(workflowType: string) {
+  const workflow = await world.client.workflow.start(workflowType, {
+    workflowId: randomUUID(),
+    taskQueue: world.api.config.SLUICE_TASK_QUEUE,
   });
-  const workflow = world.client.workflow.getHandle(started.workflowId, started.firstExecutionRunId);
   return { workflow, result: await workflow.result() };
 }
 
@@ -37,10 +32,10 @@ test('what functions have not seen, and what waits for its attempts, is shown in
     [projectId, id],
   );
   await pool.query("insert into function_late_batches (project_id, keys) values (7, ''), (7, '')");
-  const dispatch = await runOf(DISPATCH_SCHEDULE);
+  const dispatch = await runOf(FUNCTION_DISPATCH);
   expect(dispatch.result).toMatchObject({ batches: 1, events: 3, late: 2, lateProjects: 1 });
   expect(dispatch.result.oldest).toBeGreaterThanOrEqual(0);
-  const retries = await runOf(RETRIES_SCHEDULE);
+  const retries = await runOf(FUNCTION_RETRIES);
   expect(retries.result).toMatchObject({
     ...{ waiting: 5, failing: 3 },
     projects: [

@@ -8,6 +8,7 @@ import { loadConfig } from '../../config.ts';
 import { diagnoseTemporal } from '../../schedules/diagnose.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { commandToRegister } from '../../schedules/search-attributes.ts';
+import { upkeepId } from '../../schedules/upkeep.ts';
 import { findTemporal } from '../../stack/temporal/binary.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { MAINTENANCE, searchAttributes } from '../../workflows/names.ts';
@@ -128,8 +129,12 @@ describe('a namespace without search attributes, and without the right to regist
         msg: `The namespace ${namespace} lacks the search attributes ${all.map(({ name }) => name).join(', ')}. Exports wait for them. Temporal does not let Sluice register them. Do it with: ${commandToRegister(all, config())}`,
         reason: expect.stringContaining('Request unauthorized.'),
       });
-      const query = `WorkflowType = '${MAINTENANCE}' and ExecutionStatus = 'Completed'`;
-      await eventually(async () => (await completed(query)) > 0);
+      const { workflowService } = world.client.connection as Connection;
+      await eventually(async () => {
+        const execution = { workflowId: upkeepId('maintenance', config().SLUICE_TASK_QUEUE) };
+        const { history } = await workflowService.getWorkflowExecutionHistory({ namespace, execution });
+        return history?.events?.some((one) => one.activityTaskCompletedEventAttributes);
+      });
     } finally {
       await worker.stop();
     }

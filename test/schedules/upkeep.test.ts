@@ -152,10 +152,29 @@ describe('the rounds of upkeep', () => {
   });
 });
 
-test('doctor tells upkeep that waits for a worker and a step that hangs', async () => {
-  await world.worker.stop();
-  world.schedules.nudgeMaintenance();
-  await eventually(async () => (await maintenance(1))?.ok === false);
-  expect((await maintenance(1))?.sentence).toMatch(/^Maintenance waits for a worker since \S+\. Start one/);
-  expect(await maintenance()).toMatchObject({ ok: true });
+describe('doctor', () => {
+  test('names the steps of maintenance that hang', async () => {
+    const client = await world.pool.connect();
+    try {
+      await client.query('begin; lock table wizard_sessions');
+      world.schedules.nudgeMaintenance();
+      const hanging =
+        /^Maintenance runs, but these steps have not ended for minutes: expireSessions \(attempt 1\)\. /;
+      await eventually(async () => hanging.test((await maintenance(1_000))?.sentence ?? ''));
+      expect((await maintenance())?.ok).toBe(true);
+      await eventually(async () => /^\*\*Working\*\* since /.test(await shownBy(handleOf('maintenance'))));
+    } finally {
+      await client.query('rollback');
+      client.release();
+    }
+    await eventually(async () => (await shownBy(handleOf('maintenance'))).startsWith('**Done** at '));
+  });
+
+  test('tells of maintenance that waits for a worker', async () => {
+    await world.worker.stop();
+    world.schedules.nudgeMaintenance();
+    await eventually(async () => (await maintenance(1))?.ok === false);
+    expect((await maintenance(1))?.sentence).toMatch(/^Maintenance waits for a worker since \S+\. Start one/);
+    expect((await maintenance())?.ok).toBe(true);
+  });
 });

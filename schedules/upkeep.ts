@@ -6,6 +6,7 @@ import {
 } from '@temporalio/client';
 import { BACKLOG_KIND, MAINTENANCE, RECONCILE_KIND, searchAttributes, UPKEEP } from '../workflows/names.ts';
 import type { UpkeepInput } from '../workflows/upkeep.ts';
+import { isDenied } from './answers.ts';
 
 /** What the installation does again and again: a workflow each, which never ends. */
 const ALL: readonly { of: UpkeepInput['of']; name: string; kind: string; summary: string }[] = [
@@ -53,7 +54,11 @@ export async function ensureUpkeep(
 ): Promise<void> {
   for (const { of, kind, summary } of ALL) {
     const workflowId = upkeepId(of, taskQueue);
-    const found = await describeUpkeep(client, workflowId);
+    const found = await describeUpkeep(client, workflowId).catch((error) => {
+      // Starting one that runs changes nothing.
+      if (!isDenied(error)) throw error;
+      return undefined;
+    });
     if (found && (!isComplete || found.typedSearchAttributes.get(searchAttributes.kind) === kind)) continue;
     const input: UpkeepInput = { of };
     await client.workflow.start(UPKEEP, {

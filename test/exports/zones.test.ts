@@ -6,7 +6,7 @@ import type { NewBatchExport } from '../../exports/rows/batch-exports.ts';
 import { scheduledWorkflowId } from '../../exports/rules/workflow-ids.ts';
 import { startExportRun } from '../../exports/runs/start-run.ts';
 import { repairExportSchedules } from '../../exports/runs/upkeep.ts';
-import { cadenceOf, intervalAt, intervalEndingAt, lastComplete } from '../../intervals/index.ts';
+import { cadenceOf, intervalAt, intervalEndingAt, jitterOf, lastComplete } from '../../intervals/index.ts';
 import { diagnoseTemporal } from '../../schedules/diagnose.ts';
 import { attributesOf, summaryOf } from '../../schedules/exports/export-schedule.ts';
 import { readMark, schedulesWithClocks } from '../../schedules/exports/zone-data.ts';
@@ -59,7 +59,7 @@ type Row = Awaited<ReturnType<typeof create>>;
 const makeAsBefore = (row: Row) =>
   world.client.schedule.create({
     scheduleId: row.id,
-    spec: { calendars: [{ hour: 0, comment: 'every day' }], timezone: ZONE },
+    spec: { calendars: [{ hour: 0, comment: 'every day' }], timezone: ZONE, jitter: jitterOf(row.id) },
     action: {
       ...{
         type: 'startWorkflow',

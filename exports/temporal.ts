@@ -120,7 +120,7 @@ export interface ExportTemporal {
   list(): Promise<Map<string, ListedSchedule>>;
   /** Answers whether this installation made the schedule. Others may use the same namespace. */
   isOwn(exportId: string): Promise<boolean>;
-  /** Runs an interval now, whatever the schedule does. */
+  /** Runs an interval now, whatever the schedule does. Throws a Refusal if Temporal is not set up for it. */
   startRun(
     row: BatchExportRow,
     interval: IntervalText,

@@ -170,7 +170,7 @@ async function lookAtFirings(client: Client, options: SchedulesOptions): Promise
   return finding(
     check,
     false,
-    `${differences.length} of ${seen} schedules of daily and weekly exports do not fire when their intervals end: ${named.join('; ')}${more}. A running worker corrects schedules within minutes. If that does not help, Temporal does not keep to the clocks that Sluice gives it.`,
+    `Of ${seen} schedules of daily and weekly exports, ${differences.length} do not fire when their intervals end: ${named.join('; ')}${more}. A running worker corrects schedules within minutes. If that does not help, Temporal does not keep to the clocks that Sluice gives it.`,
   );
 }
 

@@ -1,6 +1,6 @@
 import { transaction } from '../../db/pool.ts';
 import { intervalAt } from '../../intervals/index.ts';
-import { refuse } from '../../refusals.ts';
+import { Refusal, refuse } from '../../refusals.ts';
 import { type Actor, requestOf } from '../../tenancy/actor.ts';
 import { instantText } from '../../values/dates.ts';
 import { type BatchExportRow, keyOf } from '../rows/batch-exports.ts';
@@ -61,6 +61,7 @@ export async function runExport(
   const started = await temporal
     .within(PATIENCE, () => temporal.startRun(row, interval, 'hand'))
     .catch((error) => {
+      if (error instanceof Refusal) throw error;
       logger.warn({ ...requestOf(actor), err: error }, 'a run could not be started');
       throw temporalAway(RETRY_SECONDS);
     });

@@ -9,6 +9,7 @@ import { startBackfill } from './backfills.ts';
 import { isOwnSchedule, listExportSchedules, workflowFate } from './drift.ts';
 import { attributesOf, summaryOf } from './export-schedule.ts';
 import { mayHaveFired } from './fired.ts';
+import { namingMissing } from './missing.ts';
 import { startNotice } from './notices.ts';
 import { removeSchedule, syncSchedule } from './sync.ts';
 import { verifyInterval } from './verify.ts';
@@ -57,16 +58,18 @@ export function createExportSchedules(client: Client, options: ExportSchedulesOp
     mayHaveFired: (exportId, at) => mayHaveFired(client, namespace, exportId, at),
     async startRun(row, interval, by) {
       const input: ExportRunInput = { exportId: row.id, interval };
-      const handle = await client.workflow.start(EXPORT_RUN, {
-        workflowId: startedWorkflowId(row.id, by, randomUUID()),
-        taskQueue,
-        args: [input],
-        typedSearchAttributes: [
-          ...attributesOf(row),
-          { key: searchAttributes.intervalEnd, value: new Date(interval.end) },
-        ],
-        staticSummary: summaryOf(row),
-      });
+      const handle = await namingMissing(client, namespace, () =>
+        client.workflow.start(EXPORT_RUN, {
+          workflowId: startedWorkflowId(row.id, by, randomUUID()),
+          taskQueue,
+          args: [input],
+          typedSearchAttributes: [
+            ...attributesOf(row),
+            { key: searchAttributes.intervalEnd, value: new Date(interval.end) },
+          ],
+          staticSummary: summaryOf(row),
+        }),
+      );
       return { workflowId: handle.workflowId, workflowRunId: handle.firstExecutionRunId };
     },
     cancelRun: ({ workflow_id, workflow_run_id }) => cancel(workflow_id, workflow_run_id),
@@ -84,7 +87,9 @@ export function createExportSchedules(client: Client, options: ExportSchedulesOp
     startBackfill: (row, backfill) => startBackfill(client, row, backfill, taskQueue),
     cancelBackfill: ({ workflow_id }) => cancel(workflow_id),
     verify: (row, interval, { waitMilliseconds }) =>
-      verifyInterval(client, row, interval, { waitMilliseconds, taskQueue }),
+      namingMissing(client, namespace, () =>
+        verifyInterval(client, row, interval, { waitMilliseconds, taskQueue }),
+      ),
     startNotice: (notice, about) => startNotice(client, notice, about, taskQueue),
     list: () => listExportSchedules(client, taskQueue),
     isOwn: (exportId) => isOwnSchedule(client, exportId, taskQueue),

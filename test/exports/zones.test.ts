@@ -114,7 +114,7 @@ describe('a Temporal with other zone data', () => {
     expect(await firingTimes()).toEqual({
       ...{ check: 'firing times', ok: false },
       sentence: expect.stringContaining(
-        `1 of 1 schedules of daily and weekly exports do not fire when their intervals end: ${row.id}: it fires at `,
+        `Of 1 schedules of daily and weekly exports, 1 do not fire when their intervals end: ${row.id}: it fires at `,
       ),
     });
     expect((await firingTimes())?.sentence).toContain(new Date(next).toISOString().replace('.000Z', 'Z'));

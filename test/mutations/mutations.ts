@@ -4640,4 +4640,12 @@ export const MUTATIONS: readonly Mutation[] = [
     to: 'offset > 1_000_000',
     test: 'test/queries/zones.test.ts',
   },
+  {
+    name: 'whoever runs an export now is not told which search attributes are missing',
+    file: 'schedules/exports/missing.ts',
+    from: 'if (missing.length === 0) throw error;',
+    to: 'if (missing.length >= 0) throw error;',
+    test: 'test/schedules/denied.test.ts',
+    named: 'reads what is missing',
+  },
 ];

@@ -5,12 +5,14 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Connection } from '@temporalio/client';
 import { loadConfig } from '../../config.ts';
+import { runExport } from '../../exports/commands/run-now.ts';
 import { diagnoseTemporal } from '../../schedules/diagnose.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { commandToRegister } from '../../schedules/search-attributes.ts';
 import { upkeepId } from '../../schedules/upkeep.ts';
 import { findTemporal } from '../../stack/temporal/binary.ts';
 import { createLogger } from '../../telemetry/logger.ts';
+import { OPERATOR as BY_OPERATOR } from '../../tenancy/actor.ts';
 import { MAINTENANCE, searchAttributes } from '../../workflows/names.ts';
 import { exportWorldForFile, fillHour, hourly } from '../exports/support.ts';
 import { eventually } from '../support/eventually.ts';
@@ -138,6 +140,20 @@ describe('a namespace without search attributes, and without the right to regist
     } finally {
       await worker.stop();
     }
+  });
+
+  test('whoever runs an export now, or verifies one, reads what is missing', async () => {
+    const row = await world.create('NoOp', {});
+    const deps = { pool: world.pool, temporal: schedules.exports, logger } as unknown as Parameters<
+      typeof runExport
+    >[0];
+    const sentence = `The namespace ${namespace} lacks the search attributes ${all.map(({ name }) => name).join(', ')}. Exports wait for them. Whoever runs Sluice sees with \`npx sluice doctor\` how to register them.`;
+    const refusal = { kind: 'unavailable', message: sentence, retrySeconds: 60 };
+    await expect(runExport(deps, BY_OPERATOR, row, { start_at: hourly(1).start })).rejects.toMatchObject(
+      refusal,
+    );
+    const verified = schedules.exports.verify(row, hourly(1), { waitMilliseconds: 1_000 });
+    await expect(verified).rejects.toMatchObject(refusal);
   });
 
   test('doctor names them, and only what is missing', async () => {

@@ -7,7 +7,12 @@ import { parserForFile } from '../models/support.ts';
 
 const parser = parserForFile();
 const PROGRAM = /"hog": ("(?:[^"\\]|\\.)*")/g;
-const pages = ['README.md', ...readdirSync('docs').map((name) => `docs/${name}`)];
+const pages = [
+  'README.md',
+  ...readdirSync('docs')
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+];
 const programs = pages.flatMap((page) =>
   [...readFileSync(page, 'utf8').matchAll(PROGRAM)].map(([, text]) => [page, JSON.parse(text as string)]),
 ) as [page: string, hog: string][];

@@ -37,15 +37,17 @@ export interface ApiStart {
   /** It is added to these, which whoever starts it ends. */
   children: ChildProcess[];
   env?: NodeJS.ProcessEnv;
+  /** Another checkout with its dependencies, whose API is started instead. */
+  folder?: string | undefined;
   /** Further options of Node. */
   options?: readonly string[];
 }
 
 /** Starts the API as it ships, without Temporal, and waits until it is ready. */
 export async function startApi(start: ApiStart): Promise<ApiProcess> {
-  const { databaseUrl, stateDir, children, env = {}, options = [] } = start;
+  const { databaseUrl, stateDir, children, env = {}, folder = root, options = [] } = start;
   const port = await freePort();
-  const child = spawn(process.execPath, [...API_OPTIONS, ...options, path.join(root, 'api/main.ts')], {
+  const child = spawn(process.execPath, [...API_OPTIONS, ...options, path.join(folder, 'api/main.ts')], {
     env: {
       ...process.env,
       ...{ NODE_ENV: 'production', PORT: String(port), SLUICE_HOST: '127.0.0.1' },

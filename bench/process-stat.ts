@@ -42,3 +42,8 @@ export function threadsCpu(pid: number): number {
   }
   return nanoseconds / 1e9;
 }
+
+/** Returns the most memory in megabytes that a process has had. */
+export function residentPeak(pid: number): number {
+  return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
+}

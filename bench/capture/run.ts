@@ -4,7 +4,7 @@
 // RESULTS.md. To check the goals without person work, use `--servers api-anonymous,go` (three minutes); for persons,
 // use `--servers api,api-set,go`.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -20,7 +20,7 @@ import { createPool } from '../../db/pool.ts';
 import { startPostgres } from '../../stack/postgres.ts';
 import { API_OPTIONS, freePort, ready } from '../api-process.ts';
 import { buildGo } from '../go-program.ts';
-import { childrenCpu, processStat } from '../process-stat.ts';
+import { childrenCpu, processStat, residentPeak } from '../process-stat.ts';
 
 interface Load {
   eventsPerSecond: number;
@@ -120,9 +120,6 @@ async function listening(port: number, child: ChildProcess): Promise<void> {
     await pause(50);
   }
 }
-
-const residentPeak = (pid: number) =>
-  Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
 
 async function measure(admin: pg.Client, postmaster: number, name: string, batch: number): Promise<Result> {
   const server = SERVERS[name];

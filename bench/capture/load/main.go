@@ -1,6 +1,8 @@
 // A load generator that takes little CPU from the servers. It builds the requests in advance, only replaces uuids and
 // times in them, and reads answers without parsing them. It is a closed loop: each connection sends its next request
 // when the last one is answered, or with -rate at its time if that is later. Prints one JSON object.
+//
+// With -kind sessions it sends what visitors of web sites do, see sessions.go. No request of these is sent twice.
 package main
 
 import (
@@ -81,6 +83,27 @@ func places(text, part string) []int {
 	}
 }
 
+// Returns the next request and how many events it has. Nil: there are no more.
+type source func(round int, now time.Time) (bytes []byte, events int)
+
+func fromTemplates(host, path, kind string, batch, connection int, salt [8]byte) source {
+	templates := make([]template, 4)
+	for i := range templates {
+		templates[i] = build(host, path, kind, batch, connection*4+i)
+	}
+	return func(round int, now time.Time) ([]byte, int) {
+		one := templates[round%len(templates)]
+		stamp := now.UTC().Format("2006-01-02T15:04:05.000Z")
+		for _, at := range one.uuids {
+			writeUUID(one.bytes[at:at+36], now, salt)
+		}
+		for _, at := range one.times {
+			copy(one.bytes[at:], stamp)
+		}
+		return one.bytes, batch
+	}
+}
+
 var counter atomic.Uint64
 
 // Writes a uuid of version 7, as SDKs create them: the time first, then bits that are nearly random.
@@ -114,18 +137,23 @@ func writeUUID(target []byte, now time.Time, salt [8]byte) {
 func main() {
 	host := flag.String("host", "127.0.0.1:8000", "")
 	path := flag.String("path", "/batch/", "")
-	kind := flag.String("kind", "plain", "plain, anonymous or set")
+	kind := flag.String("kind", "plain", "plain, anonymous, set or sessions")
 	batch := flag.Int("batch", 1, "")
 	connections := flag.Int("connections", 64, "")
 	warmup := flag.Duration("warmup", time.Second, "")
 	duration := flag.Duration("duration", 5*time.Second, "")
 	rate := flag.Float64("rate", 0, "requests per second of all connections; 0: as many as possible")
 	mark := flag.Bool("marks", false, "print a line when measuring begins and ends")
+	options := sessionFlags()
 	flag.Parse()
 	var salt [8]byte
 	rand.Read(salt[:])
 
-	var stop, measuring atomic.Bool
+	var prebuilt source
+	if *kind == "sessions" {
+		prebuilt = fromSessions(*host, options)
+	}
+	var stop, measuring, exhausted atomic.Bool
 	var total, failed, measured atomic.Int64
 	latencies := make([][]float64, *connections)
 	var wait sync.WaitGroup
@@ -140,9 +168,9 @@ func main() {
 			}
 			defer conn.Close()
 			reader := bufio.NewReaderSize(conn, 4096)
-			templates := make([]template, 4)
-			for i := range templates {
-				templates[i] = build(*host, *path, *kind, *batch, c*4+i)
+			next := prebuilt
+			if next == nil {
+				next = fromTemplates(*host, *path, *kind, *batch, c, salt)
 			}
 			begin := time.Now()
 			for round := 0; !stop.Load(); round++ {
@@ -151,16 +179,13 @@ func main() {
 					turn := (float64(round) + float64(c)/float64(*connections)) * float64(*connections) / *rate
 					time.Sleep(time.Until(begin.Add(time.Duration(turn * float64(time.Second)))))
 				}
-				one := templates[round%len(templates)]
 				began := time.Now()
-				stamp := began.UTC().Format("2006-01-02T15:04:05.000Z")
-				for _, at := range one.uuids {
-					writeUUID(one.bytes[at:at+36], began, salt)
+				bytes, events := next(round, began)
+				if bytes == nil {
+					exhausted.Store(true)
+					return
 				}
-				for _, at := range one.times {
-					copy(one.bytes[at:], stamp)
-				}
-				if _, err := conn.Write(one.bytes); err != nil {
+				if _, err := conn.Write(bytes); err != nil {
 					failed.Add(1)
 					return
 				}
@@ -172,9 +197,9 @@ func main() {
 					}
 					continue
 				}
-				total.Add(1)
+				total.Add(int64(events))
 				if measuring.Load() {
-					measured.Add(1)
+					measured.Add(int64(events))
 					latencies[c] = append(latencies[c], float64(time.Since(began).Microseconds())/1000)
 				}
 			}
@@ -207,11 +232,12 @@ func main() {
 		return all[int(q*float64(len(all)-1))]
 	}
 	json.NewEncoder(os.Stdout).Encode(map[string]any{
-		"requestsPerSecond": float64(count) / seconds,
-		"eventsPerSecond":   float64(count) * float64(*batch) / seconds,
-		"measuredEvents":    count * int64(*batch),
-		"acknowledged":      total.Load() * int64(*batch),
+		"requestsPerSecond": float64(len(all)) / seconds,
+		"eventsPerSecond":   float64(count) / seconds,
+		"measuredEvents":    count,
+		"acknowledged":      total.Load(),
 		"failed":            failed.Load(),
+		"exhausted":         exhausted.Load(),
 		"p50":               at(0.5),
 		"p99":               at(0.99),
 	})

@@ -9,10 +9,12 @@
 package main
 
 import (
+	"compress/gzip"
 	"context"
 	"crypto/sha1"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"sort"
@@ -26,8 +28,10 @@ const (
 	writers        = 2
 	maxBatchEvents = 5000
 	horizonLock    = 7163945024
-	projectID      = 1
 )
+
+// The projects by their keys. They are read when the server starts.
+var projects = map[string]int32{}
 
 var namespace = []byte{0x93, 0x29, 0x79, 0xb4, 0x65, 0xc3, 0x44, 0x24, 0x84, 0x67, 0x0b, 0x66, 0xec, 0x27, 0xbc, 0x22}
 
@@ -52,6 +56,7 @@ type read struct {
 }
 
 type row struct {
+	project  int32
 	event    wireEvent
 	uuid     pgtype.UUID
 	read     read
@@ -67,10 +72,10 @@ type request struct {
 var decodeMap = os.Getenv("DECODE") == "map"
 var ledgerCopy = os.Getenv("LEDGER") == "copy"
 
-func personID(distinctID string) pgtype.UUID {
+func personID(project int32, distinctID string) pgtype.UUID {
 	hash := sha1.New()
 	hash.Write(namespace)
-	fmt.Fprintf(hash, "%d:%s", projectID, distinctID)
+	fmt.Fprintf(hash, "%d:%s", project, distinctID)
 	sum := hash.Sum(nil)
 	var id pgtype.UUID
 	copy(id.Bytes[:], sum[:16])
@@ -80,10 +85,10 @@ func personID(distinctID string) pgtype.UUID {
 	return id
 }
 
-func prepare(events []wireEvent, received time.Time) ([]row, error) {
+func prepare(project int32, events []wireEvent, received time.Time) ([]row, error) {
 	rows := make([]row, len(events))
 	for i, event := range events {
-		one := row{event: event, received: received, person: personID(event.DistinctID)}
+		one := row{project: project, event: event, received: received, person: personID(project, event.DistinctID)}
 		if err := one.uuid.Scan(event.UUID); err != nil {
 			return nil, err
 		}
@@ -126,7 +131,11 @@ func store(ctx context.Context, conn *pgx.Conn, rows []row) error {
 		keys[i] = i
 	}
 	sort.Slice(keys, func(a, b int) bool {
-		return string(rows[keys[a]].uuid.Bytes[:]) < string(rows[keys[b]].uuid.Bytes[:])
+		one, other := &rows[keys[a]], &rows[keys[b]]
+		if one.project != other.project {
+			return one.project < other.project
+		}
+		return string(one.uuid.Bytes[:]) < string(other.uuid.Bytes[:])
 	})
 	var stamp time.Time
 	fresh := make(map[[16]byte]bool, len(rows))
@@ -134,15 +143,15 @@ func store(ctx context.Context, conn *pgx.Conn, rows []row) error {
 	batch.Queue("select pg_advisory_xact_lock_shared($1)", horizonLock)
 	batch.Queue("select greatest(clock_timestamp(), (select closed from event_horizon) + interval '1 microsecond')")
 	if !ledgerCopy {
-		projects := make([]int32, len(rows))
+		ofProjects := make([]int32, len(rows))
 		uuids := make([]pgtype.UUID, len(rows))
 		times := make([]time.Time, len(rows))
 		for i, key := range keys {
-			projects[i], uuids[i], times[i] = projectID, rows[key].uuid, rows[key].event.Timestamp
+			ofProjects[i], uuids[i], times[i] = rows[key].project, rows[key].uuid, rows[key].event.Timestamp
 		}
 		batch.Queue(`insert into event_ids (project_id, uuid, timestamp)
 			select * from unnest($1::int[], $2::uuid[], $3::timestamptz[])
-			on conflict do nothing returning uuid`, projects, uuids, times)
+			on conflict do nothing returning uuid`, ofProjects, uuids, times)
 	}
 	results := tx.SendBatch(ctx, batch)
 	if _, err := results.Exec(); err != nil {
@@ -171,7 +180,7 @@ func store(ctx context.Context, conn *pgx.Conn, rows []row) error {
 		_, err := tx.CopyFrom(ctx, pgx.Identifier{"event_ids"}, []string{"project_id", "uuid", "timestamp"},
 			pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
 				one := &rows[keys[i]]
-				return []any{int32(projectID), one.uuid, one.event.Timestamp}, nil
+				return []any{one.project, one.uuid, one.event.Timestamp}, nil
 			}))
 		if err != nil {
 			return err
@@ -188,7 +197,7 @@ func store(ctx context.Context, conn *pgx.Conn, rows []row) error {
 	}
 	_, err = tx.CopyFrom(ctx, pgx.Identifier{"events"}, columns, pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
 		one := &rows[i]
-		return []any{int32(projectID), one.uuid, one.event.Timestamp, one.received, stamp, false, one.event.Event,
+		return []any{one.project, one.uuid, one.event.Timestamp, one.received, stamp, false, one.event.Event,
 			one.event.DistinctID, one.event.Properties, one.read.SessionID, one.read.WindowID, one.read.ElementsChain,
 			one.person, "full", emptyObject}, nil
 	}))
@@ -222,6 +231,29 @@ func write(ctx context.Context, conn *pgx.Conn, queue chan request) {
 	}
 }
 
+func readProjects(ctx context.Context) {
+	conn, err := pgx.Connect(ctx, os.Getenv("DATABASE_URL"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	defer conn.Close(ctx)
+	found, err := conn.Query(ctx, "select api_token, id from projects")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	var key string
+	var id int32
+	if _, err := pgx.ForEachRow(found, []any{&key, &id}, func() error {
+		projects[key] = id
+		return nil
+	}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
 func main() {
 	ctx := context.Background()
 	queue := make(chan request, 1024)
@@ -233,18 +265,33 @@ func main() {
 		}
 		go write(ctx, conn, queue)
 	}
+	readProjects(ctx)
 	answer := []byte(`{"status":"Ok"}`)
 	capture := func(response http.ResponseWriter, http_ *http.Request) {
 		var body wireBody
-		if err := json.NewDecoder(http_.Body).Decode(&body); err != nil {
+		var from io.Reader = http_.Body
+		if http_.URL.RawQuery == "compression=gzip-js" {
+			unzipped, err := gzip.NewReader(from)
+			if err != nil {
+				http.Error(response, err.Error(), http.StatusBadRequest)
+				return
+			}
+			from = unzipped
+		}
+		if err := json.NewDecoder(from).Decode(&body); err != nil {
 			http.Error(response, err.Error(), http.StatusBadRequest)
+			return
+		}
+		project, ok := projects[body.APIKey]
+		if !ok {
+			http.Error(response, "no project has this key", http.StatusUnauthorized)
 			return
 		}
 		events := body.Batch
 		if events == nil {
 			events = []wireEvent{body.wireEvent}
 		}
-		rows, err := prepare(events, time.Now())
+		rows, err := prepare(project, events, time.Now())
 		if err != nil {
 			http.Error(response, err.Error(), http.StatusBadRequest)
 			return

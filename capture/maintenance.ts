@@ -5,6 +5,7 @@ import { readPersonWords } from '../db/person-words.ts';
 import type { Pool } from '../db/pool.ts';
 import { noteIngestedEvents } from '../db/projects.ts';
 import type { MaintenanceStep } from '../tenancy/product.ts';
+import { carryCopied } from './carry.ts';
 
 /** How many weeks ahead partitions are made. If maintenance stops for longer, events go to the default partition. */
 const WEEKS_AHEAD = 4;
@@ -68,6 +69,16 @@ const expireIngestionWarnings: MaintenanceStep<CaptureUpkeep> = {
   },
 };
 
+const carryProperties: MaintenanceStep<CaptureUpkeep> = {
+  name: 'carryProperties',
+  summary: 'persons got the latest copied properties',
+  // Which events are new is known to an index by then.
+  after: 'summarizeEvents',
+  longestMilliseconds: HOUR,
+  /** Carries what is copied from events into their persons, so that ingestion need not. */
+  run: ({ pool }, work) => carryCopied(pool, work),
+};
+
 const readNames: MaintenanceStep<CaptureUpkeep> = {
   name: 'readPersonWords',
   summary: 'changed persons read for the search',
@@ -85,5 +96,5 @@ const noteFirstEvents: MaintenanceStep<CaptureUpkeep> = {
 
 export const CAPTURE_STEPS = [
   ...[keepEventPartitions, summarizeEvents, sealEvents, expireIngestionWarnings],
-  ...[readNames, noteFirstEvents],
+  ...[carryProperties, readNames, noteFirstEvents],
 ];

@@ -123,6 +123,8 @@ export interface PersonValues {
   isIdentified: boolean;
   /** JSON. */
   text: string;
+  /** Properties that are copied from events otherwise, and that were set or removed by name. */
+  named: ReadonlySet<string>;
 }
 
 const columnsOf = (persons: readonly PersonValues[]) => [
@@ -131,14 +133,22 @@ const columnsOf = (persons: readonly PersonValues[]) => [
   timestampArray(persons.map((one) => one.createdAt)),
   booleanArray(persons.map((one) => one.isIdentified)),
   jsonbArray(persons.map((one) => one.text)),
+  jsonbArray(persons.map(({ named }) => JSON.stringify([...named]))),
 ];
 
-const NEW = `unnest($1::int[], $2::uuid[], $3::timestamptz[], $4::boolean[], $5::jsonb[])
-       as new (project_id, id, created_at, is_identified, properties)`;
+const NEW = `unnest($1::int[], $2::uuid[], $3::timestamptz[], $4::boolean[], $5::jsonb[], $6::jsonb[])
+       as new (project_id, id, created_at, is_identified, properties, named)`;
+
+/** When each of the new names was set last. Another transaction with a later stamp may have been faster. */
+const namedAt = (
+  before: string,
+) => `(select jsonb_object_agg(name, greatest($7::bigint, (${before} ->> name)::bigint))
+         from jsonb_array_elements_text(new.named) as name)`;
 
 const INSERT_PERSONS = `insert into persons
-       (project_id, id, created_at, is_identified, properties, version, changed_at)
-     select project_id, id, created_at, is_identified, properties, 0, ${instantOf('$6::bigint')}
+       (project_id, id, created_at, is_identified, properties, version, changed_at, named_at)
+     select project_id, id, created_at, is_identified, properties, 0, ${instantOf('$7::bigint')},
+       case when new.named <> '[]' then ${namedAt("'{}'::jsonb")} end
      from ${NEW}`;
 
 export async function insertPersons(
@@ -154,7 +164,9 @@ export async function insertPersons(
 }
 
 const UPDATE_PERSONS = `update persons p set created_at = new.created_at, is_identified = new.is_identified,
-       properties = new.properties, version = p.version + 1, changed_at = ${instantOf('$6::bigint')}
+       properties = new.properties, version = p.version + 1, changed_at = ${instantOf('$7::bigint')},
+       named_at = case when new.named = '[]' then p.named_at
+         else coalesce(p.named_at, '{}') || ${namedAt('p.named_at')} end
      from ${NEW}
      where p.project_id = new.project_id and p.id = new.id`;
 

@@ -8,6 +8,8 @@ export interface PersonRow {
   created_at: string;
   is_identified: boolean;
   properties: Record<string, unknown>;
+  /** Before which time of storing events their copied properties are in the person's. Null: no event's are yet. */
+  copied_through: string | null;
   /** The first of them in the order of their bytes. */
   distinct_ids: string[];
 }
@@ -38,6 +40,7 @@ const MOST_UNREAD = 20_000;
 
 /** Columns of a PersonRow; `limit` is the place of the number of distinct ids. */
 const columns = (limit: string) => `p.id, p.created_at, p.is_identified, p.properties,
+  (select through from person_carrying) as copied_through,
   array(select d.distinct_id from person_distinct_ids d
     where d.project_id = p.project_id and d.person_id = p.id order by d.distinct_id limit ${limit}) as distinct_ids`;
 

@@ -23,6 +23,10 @@ export const person = z
     properties: freeForm,
     created_at: timestamp,
     is_identified: z.boolean(),
+    copied_through: timestamp.nullable().meta({
+      description:
+        'Properties that are copied from events (`$current_url`, `$browser` …) are those of the events that were stored before this time. First values and what events set by name are never behind. Null: no events were stored yet.',
+    }),
   })
   .meta({ id: 'Person' });
 
@@ -43,6 +47,7 @@ export function personView(row: PersonRow): z.output<typeof person> {
     properties: row.properties,
     created_at: row.created_at,
     is_identified: row.is_identified,
+    copied_through: row.copied_through,
   };
 }
 

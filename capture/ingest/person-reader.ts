@@ -129,4 +129,5 @@ const OVERHEAD = 300;
 /** The properties are kept twice, as text and as values. */
 const BYTES_PER_CHARACTER = 3;
 
-const sizeOf = (person: StoredPerson) => OVERHEAD + person.text.length * BYTES_PER_CHARACTER;
+const sizeOf = ({ text, shown }: StoredPerson) =>
+  OVERHEAD + (text.length + (shown?.text.length ?? 0)) * BYTES_PER_CHARACTER;

@@ -2,12 +2,19 @@ import { type CapturedEvent, storableTime } from '../captured-event.ts';
 import { GROUP_IDENTIFY } from './groups.ts';
 import { COOKIELESS_ID, mergeOf, personId } from './identity.ts';
 import type { PersonNotice } from './notice.ts';
-import { type Changes, changesOf, own, put } from './update.ts';
+import { type Changes, type Effect, effectOf, own, put } from './update.ts';
 
 type Properties = Record<string, unknown>;
 
+/** The properties of a person, and the same as JSON. */
+export interface PropertiesAndText {
+  /** Read them with `own`, since a property may be called `constructor`. */
+  readonly properties: Readonly<Properties>;
+  readonly text: string;
+}
+
 /** A person as it is stored. It is never changed here; changes go into a draft. */
-export interface StoredPerson {
+export interface StoredPerson extends PropertiesAndText {
   readonly projectId: number;
   readonly id: string;
   /** In milliseconds since 1970. */
@@ -16,10 +23,8 @@ export interface StoredPerson {
   readonly version: number;
   /** When it was last changed, as the horizon counts: microseconds since 2000. */
   readonly changedAt: number;
-  /** Read it with `own`, since a property may be called `constructor`. */
-  readonly properties: Readonly<Properties>;
-  /** The properties as JSON. */
-  readonly text: string;
+  /** With values of events that are not carried into what is stored yet. Absent: there are none that anybody knows of. */
+  readonly shown?: PropertiesAndText | undefined;
 }
 
 /** A person as the events so far have changed it. */
@@ -30,8 +35,14 @@ export interface Draft {
   readonly stored: StoredPerson | undefined;
   createdAt: number;
   isIdentified: boolean;
+  /** What is to be stored. */
   properties: Readonly<Properties>;
   text: string;
+  /** What events show: the same, and later values of copied properties. */
+  shown: PropertiesAndText;
+  /** Properties that are copied from events otherwise, and that were set or removed by name. */
+  readonly named: Set<string>;
+  /** Whether there is something to store. */
   changed: boolean;
   /** distinct_ids that had no person and now get this one. */
   readonly newIds: string[];
@@ -54,8 +65,8 @@ export const MOST_PROPERTIES = 512 * 1024;
 const UPGRADE_AFTER = 60_000;
 /** Events whose only purpose is to change persons or groups. */
 const ABOUT_PERSONS = new Set(['$identify', '$create_alias', '$merge_dangerously', ...GROUP_IDENTIFY]);
-const NO_PROPERTIES: Readonly<Properties> = Object.freeze({});
 const NO_TEXT = '{}';
+const NOTHING: PropertiesAndText = Object.freeze({ properties: Object.freeze({}), text: NO_TEXT });
 
 /** A key for a distinct_id of a project. */
 export const idKey = (projectId: number, distinctId: string) => `${projectId}:${distinctId}`;
@@ -95,14 +106,14 @@ export class People {
       }
       draft = this.#create(projectId, distinctId, storableTime(captured));
     }
-    const changes = changesOf(captured, draft.properties);
-    if (changes && !this.#change(draft, changes)) {
+    const effect = effectOf(captured, draft.shown.properties, draft.properties);
+    if (effect && !this.#change(draft, effect)) {
       notice({
         reason: 'person_properties_too_large',
         detail: { event: captured.event, distinct_id: distinctId, limit_bytes: MOST_PROPERTIES },
       });
     }
-    return { id: draft.id, properties: draft.text, mode: 'full' };
+    return { id: draft.id, properties: draft.shown.text, mode: 'full' };
   }
 
   /** The persons that are new or changed, without those that were merged into others. */
@@ -128,11 +139,9 @@ export class People {
     for (const [key, found] of this.#byId) {
       let draft = found;
       while (draft.mergedInto) draft = draft.mergedInto;
-      let person = draft.changed ? after.get(draft) : draft.stored;
+      let person = after.get(draft);
       if (!person) {
-        const { projectId, id, createdAt, isIdentified, properties, text } = draft;
-        const version = draft.stored ? draft.stored.version + 1 : 0;
-        person = { projectId, id, createdAt, isIdentified, version, changedAt: stamp, properties, text };
+        person = afterwards(draft, stamp);
         after.set(draft, person);
       }
       yield [key, person];
@@ -147,7 +156,7 @@ export class People {
     // Before this id was known, somebody may have been given it. The events of all others are not theirs.
     const draft = distinctId === COOKIELESS_ID ? undefined : this.#find(projectId, distinctId);
     if (draft && draft.createdAt < storableTime(captured) - UPGRADE_AFTER) {
-      return { id: draft.id, properties: draft.text, mode: 'force_upgrade' };
+      return { id: draft.id, properties: draft.shown.text, mode: 'force_upgrade' };
     }
     return { id: personId(projectId, distinctId), properties: NO_TEXT, mode: 'propertyless' };
   }
@@ -168,7 +177,9 @@ export class People {
   #draftOf(stored: StoredPerson): Draft {
     const { projectId, id, createdAt, isIdentified, properties, text } = stored;
     const draft = { projectId, id, stored, createdAt, isIdentified, properties, text };
-    return this.#keep({ ...draft, changed: false, newIds: [], absorbed: [], mergedInto: undefined });
+    const shown = stored.shown ?? stored;
+    const nothing = { named: new Set<string>(), changed: false, newIds: [], absorbed: [] };
+    return this.#keep({ ...draft, shown, ...nothing, mergedInto: undefined });
   }
 
   #create(projectId: number, distinctId: string, createdAt: number): Draft {
@@ -178,8 +189,9 @@ export class People {
       stored: undefined,
       createdAt,
       isIdentified: false,
-      properties: NO_PROPERTIES,
-      text: NO_TEXT,
+      ...NOTHING,
+      shown: NOTHING,
+      named: new Set(),
       changed: true,
       newIds: [distinctId],
       absorbed: [],
@@ -195,18 +207,36 @@ export class People {
     return draft;
   }
 
-  /** Changes properties. If they would become too large, changes nothing and returns false. */
-  #change(draft: Draft, changes: Changes): boolean {
-    const properties = { ...draft.properties };
+  /** Makes the changes. If properties would become too large, changes nothing and returns false. */
+  #change(draft: Draft, { shown, stored, named }: Effect): boolean {
+    const isNew = draft.stored === undefined;
+    // Nobody has stored anything of a new person, so everything is stored with it.
+    const kept = isNew ? shown : withNamed(stored, shown, draft.named);
+    // Whatever is stored is shown too, so as many changes are the same ones.
+    const isSame = draft.shown.properties === draft.properties && shown?.size === kept?.size;
+    const nextShown = this.#changed(draft.shown, shown);
+    const next = isSame ? nextShown : this.#changed(draft, kept);
+    if (!nextShown || !next) return false;
+    draft.shown = nextShown;
+    for (const name of named) draft.named.add(name);
+    if (kept || named.length > 0) {
+      draft.properties = next.properties;
+      draft.text = next.text;
+      draft.changed = true;
+    }
+    return true;
+  }
+
+  /** Returns the properties with the changes, or undefined if they would become too large. */
+  #changed(before: PropertiesAndText, changes: Changes | undefined): PropertiesAndText | undefined {
+    if (!changes) return before;
+    const properties = { ...before.properties };
     for (const [name, value] of changes) put(properties, name, value);
     const text = this.#write(properties);
     // A character takes at most three bytes, so nearly all texts need no counting.
-    const mayBeTooLarge = text.length > draft.text.length && text.length * 3 > MOST_PROPERTIES;
-    if (mayBeTooLarge && Buffer.byteLength(text) > MOST_PROPERTIES) return false;
-    draft.properties = properties;
-    draft.text = text;
-    draft.changed = true;
-    return true;
+    const mayBeTooLarge = text.length > before.text.length && text.length * 3 > MOST_PROPERTIES;
+    if (mayBeTooLarge && Buffer.byteLength(text) > MOST_PROPERTIES) return undefined;
+    return { properties, text };
   }
 
   /**
@@ -268,10 +298,14 @@ export class People {
   /** Merges the source into the target. Where both have a property, the target's value stays. */
   #absorb(target: Draft, source: Draft, tooLarge: () => void): void {
     const inherited: Changes = new Map();
-    for (const [name, value] of Object.entries(source.properties)) {
+    for (const [name, value] of Object.entries(source.shown.properties)) {
       if (own(target.properties, name) === undefined) inherited.set(name, value);
     }
-    if (inherited.size > 0 && !this.#change(target, inherited)) tooLarge();
+    const effect = {
+      ...{ shown: inherited, stored: inherited },
+      named: [...source.named].filter((name) => inherited.has(name)),
+    };
+    if (inherited.size > 0 && !this.#change(target, effect)) tooLarge();
     target.createdAt = Math.min(target.createdAt, source.createdAt);
     target.isIdentified = true;
     target.changed = true;
@@ -280,4 +314,29 @@ export class People {
     if (source.stored) target.absorbed.push(source.stored);
     source.mergedInto = target;
   }
+}
+
+/** The person of a draft after it is stored with this stamp. */
+function afterwards(draft: Draft, stamp: number): StoredPerson {
+  const { projectId, id, stored, createdAt, isIdentified, properties, text, changed } = draft;
+  const shown = draft.shown.properties === properties ? undefined : draft.shown;
+  if (stored && !changed) return shown === stored.shown ? stored : { ...stored, shown };
+  const version = stored ? stored.version + 1 : 0;
+  return { projectId, id, createdAt, isIdentified, version, changedAt: stamp, properties, text, shown };
+}
+
+/**
+ * The changes that are stored at once. What an event of a transaction sets by name, its later events change at once: they have the
+ * same stamp, so nobody could tell later which of them came last.
+ */
+function withNamed(
+  stored: Changes | undefined,
+  shown: Changes | undefined,
+  named: ReadonlySet<string>,
+): Changes | undefined {
+  if (!shown || named.size === 0) return stored;
+  const more = [...named].filter((name) => shown.has(name) && !stored?.has(name));
+  return more.length === 0
+    ? stored
+    : new Map([...(stored ?? []), ...more.map((name) => [name, shown.get(name)] as const)]);
 }

@@ -65,10 +65,76 @@ export function put(properties: Properties, name: string, value: unknown): void 
 /** Changed properties by name. `undefined` removes a property. */
 export type Changes = Map<string, unknown>;
 
-/** What the event changes in the person's properties. Undefined if it changes nothing. */
-export function changesOf(captured: CapturedEvent, person: Readonly<Properties>): Changes | undefined {
+/**
+ * What an event changes in a person. A person has two states: the one that is stored, and the one that its events show. The
+ * second has the latest copied values too, which are carried into the first later (capture/carry.ts).
+ */
+export interface Effect {
+  /** Changes of what events show. */
+  shown: Changes | undefined;
+  /** Changes of what is stored, in the transaction of the event: all but later values of copied properties. */
+  stored: Changes | undefined;
+  /** Properties that are copied from events otherwise, and that this event sets or removes by name. */
+  named: readonly string[];
+}
+
+const NONE: readonly string[] = [];
+
+/** Returns what the event changes. Undefined if it changes nothing. */
+export function effectOf(
+  captured: CapturedEvent,
+  shown: Readonly<Properties>,
+  stored: Readonly<Properties>,
+): Effect | undefined {
   const { event, properties } = captured;
   if (SILENT.has(event)) return undefined;
+  const changes = changesOf(captured, shown, false);
+  const { $set: given, $set_once: givenOnce, $unset: taken } = properties;
+  const asks = isObject(given) || isObject(givenOnce) || taken !== undefined || event === 'survey shown';
+  // First values are stored at once, so what is stored has the same names as what is shown.
+  if (!asks && !(changes && hasFirst(changes, shown))) {
+    return changes && { shown: changes, stored: undefined, named: NONE };
+  }
+  const named = asks ? namedBy(properties, stored) : NONE;
+  const kept = changesOf(captured, stored, true);
+  if (!changes && !kept && named.length === 0) return undefined;
+  return { shown: changes, stored: kept, named };
+}
+
+/** Whether a name is among the changes that the person does not have yet. */
+function hasFirst(changes: Changes, person: Readonly<Properties>): boolean {
+  for (const name of changes.keys()) if (!Object.hasOwn(person, name)) return true;
+  return false;
+}
+
+/** The names that `$unset` has. */
+function unsetOf(taken: unknown): readonly unknown[] {
+  return Array.isArray(taken) ? taken : isObject(taken) ? Object.keys(taken) : NONE;
+}
+
+/** Which copied properties the event sets or removes by name, even if they have that value already. */
+function namedBy({ $set, $set_once, $unset }: Properties, person: Readonly<Properties>): string[] {
+  const named = new Set<string>();
+  const add = (name: unknown) => {
+    if (typeof name === 'string' && INITIAL.has(name)) named.add(name);
+  };
+  if (isObject($set)) for (const name of Object.keys($set)) add(name);
+  if (isObject($set_once)) {
+    for (const name of Object.keys($set_once)) if (own(person, name) === undefined) add(name);
+  }
+  for (const name of unsetOf($unset)) add(name);
+  return [...named];
+}
+
+/**
+ * Returns what the event changes in these properties. With `isStored`, without new values of copied properties that the person
+ * has already.
+ */
+function changesOf(
+  { event, properties, timestamp, received_at }: CapturedEvent,
+  person: Readonly<Properties>,
+  isStored: boolean,
+): Changes | undefined {
   let changes: Changes | undefined;
   const set = (name: string, value: unknown) => {
     changes ??= new Map();
@@ -80,13 +146,15 @@ export function changesOf(captured: CapturedEvent, person: Readonly<Properties>)
   const setOnce = (name: string, value: unknown) => {
     if (own(person, name) === undefined && !changes?.has(name)) set(name, value);
   };
+  const isLater = (name: string, initial: string) =>
+    isStored && own(person, name) !== undefined && own(person, initial) !== undefined;
 
   const ofServer = properties.$is_server === true;
   const { $set: given, $set_once: givenOnce, $unset: taken } = properties;
   if (isObject(givenOnce)) for (const name of Object.keys(givenOnce)) setOnce(name, givenOnce[name]);
   for (const name in properties) {
     const initial = INITIAL.get(name);
-    if (initial === undefined || (ofServer && OF_SERVERS.has(name))) continue;
+    if (initial === undefined || (ofServer && OF_SERVERS.has(name)) || isLater(name, initial)) continue;
     const value = properties[name];
     if (value === undefined) continue;
     // No object inherits these names, so `own` is not needed. Nearly always the value is the same as before.
@@ -95,13 +163,15 @@ export function changesOf(captured: CapturedEvent, person: Readonly<Properties>)
   }
   if (typeof properties.$geoip_country_code === 'string') {
     for (const name of PLACE) {
-      if (properties[name] !== undefined) continue;
+      const initial = INITIAL.get(name) as string;
+      if (properties[name] !== undefined || isLater(name, initial)) continue;
       setIfNew(name, null);
-      setOnce(INITIAL.get(name) as string, null);
+      setOnce(initial, null);
     }
   }
   if (event === 'survey shown') {
-    setIfNew('$survey_last_seen_date', new Date(storableTime(captured)).toISOString());
+    const at = storableTime({ timestamp, received_at });
+    setIfNew('$survey_last_seen_date', new Date(at).toISOString());
   }
   if (isObject(given)) {
     for (const name of Object.keys(given)) {
@@ -110,11 +180,37 @@ export function changesOf(captured: CapturedEvent, person: Readonly<Properties>)
       else changes?.delete(name);
     }
   }
-  const away = Array.isArray(taken) ? taken : isObject(taken) ? Object.keys(taken) : [];
-  for (const name of away) {
+  for (const name of unsetOf(taken)) {
     if (typeof name !== 'string') continue;
     if (own(person, name) !== undefined) set(name, undefined);
     else changes?.delete(name);
   }
   return changes && changes.size > 0 ? changes : undefined;
+}
+
+/** Events from which nothing is ever copied. */
+export const SILENT_EVENTS: readonly string[] = [...SILENT];
+/** The properties that decide what is copied from an event. */
+export const COPIED_PROPERTIES: readonly string[] = [
+  ...CHANGING_PROPERTIES.filter((name) => name !== '$set_once'),
+];
+
+/** Returns what is copied from a stored event into its person. Undefined if it is nothing. */
+export function copiedOf(properties: Readonly<Properties>): Record<string, unknown> | undefined {
+  const ofServer = properties.$is_server === true;
+  const { $set: given, $unset: taken } = properties;
+  let copied: Record<string, unknown> | undefined;
+  for (const name in properties) {
+    if (!INITIAL.has(name) || (ofServer && OF_SERVERS.has(name))) continue;
+    copied ??= {};
+    copied[name] = properties[name];
+  }
+  if (!copied) return undefined;
+  if (typeof properties.$geoip_country_code === 'string') {
+    for (const name of PLACE) if (properties[name] === undefined) copied[name] = null;
+  }
+  // What the event says by name wins, and was stored with the event.
+  if (isObject(given)) for (const name of Object.keys(given)) delete copied[name];
+  for (const name of unsetOf(taken)) if (typeof name === 'string') delete copied[name];
+  return copied;
 }

@@ -3,6 +3,7 @@ import { closeHorizon, readHorizon } from '../../db/horizon.ts';
 import { readPersonWords } from '../../db/person-words.ts';
 import { createPool } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
+import { carryAll } from '../capture/support.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { refusals } from '../support/refusals.ts';
 import { insertPerson } from '../support/rows.ts';
@@ -60,6 +61,7 @@ describe('a person', () => {
     properties: { email: 'Ada@Example.com', name: 'Ada Lovelace', nested: { list: [1, null] } },
     created_at: '2026-01-01T00:00:00.000001Z',
     is_identified: true,
+    copied_through: null,
   };
 
   test('is listed and retrieved in the documented form', async () => {
@@ -72,6 +74,17 @@ describe('a person', () => {
     for (const id of [ADA, ADA.toUpperCase()]) {
       expect((await api.request(anna, 'GET', url(anna, `${id}/`))).json()).toEqual(record);
     }
+  });
+
+  test('tells how far its copied properties are', async () => {
+    const before = Date.now();
+    await carryAll(api.pool);
+    const { rows } = await api.pool.query('select through from person_carrying');
+    const carried = (await api.request(anna, 'GET', url(anna, `${ADA}/`))).json();
+    expect(carried).toEqual({ ...record, copied_through: expect.any(String) });
+    expect(Date.parse(carried.copied_through)).toBe(Date.parse(rows[0].through));
+    expect(Date.parse(carried.copied_through)).toBeGreaterThanOrEqual(before);
+    await api.pool.query('delete from person_carrying');
   });
 
   test('is called by the first thing that names people, else by a distinct id that somebody chose', async () => {

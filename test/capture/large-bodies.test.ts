@@ -7,7 +7,7 @@ import { createLargeBodies } from '../../capture/large/bodies.ts';
 import { groupUpdateOf, membershipsOf } from '../../capture/persons/groups.ts';
 import { mergeOf } from '../../capture/persons/identity.ts';
 import { personPropertiesOf } from '../../capture/persons/properties.ts';
-import { changesOf } from '../../capture/persons/update.ts';
+import { effectOf } from '../../capture/persons/update.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { capturedEvent } from './support.ts';
 
@@ -272,7 +272,7 @@ test('persons and groups are derived from nothing but the properties that are ke
     const derived = (given: typeof whole) => {
       const said: unknown[] = [];
       return [
-        changesOf(given, { n: 1 }),
+        effectOf(given, { n: 1 }, { n: 1 }),
         mergeOf(given),
         membershipsOf(given, (notice) => said.push(notice)),
         groupUpdateOf(given, (notice) => said.push(notice)),

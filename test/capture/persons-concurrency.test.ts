@@ -15,6 +15,7 @@ import {
   propertiesOf,
   THREE_LOGINS,
 } from './person-model.ts';
+import { carryAll } from './support.ts';
 
 const programs = programsForFile();
 const database = databaseForFile();
@@ -67,8 +68,15 @@ async function orphans(projectId: number): Promise<unknown[]> {
   return rows;
 }
 
+/** The properties that were set by name, and not copied from events. */
+const named = (properties: Record<string, unknown>) =>
+  Object.fromEntries(Object.entries(properties).filter(([name]) => !name.startsWith('$')));
+
 /** Sends the batches of each case to three processes at once, and compares what is stored with all orders of the batches. */
-async function expectSomeOrder(cases: readonly Operation[][][]): Promise<void> {
+async function expectSomeOrder(
+  cases: readonly Operation[][][],
+  eventOf: (one: Operation, number: number) => object = wireEvent,
+): Promise<void> {
   const tenants = await Promise.all(cases.map((_, index) => createTenant(database.pool, `Case ${index}`)));
   for (let at = 0; at < cases.length; at += 20) {
     await Promise.all(
@@ -76,7 +84,11 @@ async function expectSomeOrder(cases: readonly Operation[][][]): Promise<void> {
         const tenant = tenants[at + index] as Tenant;
         const answers = await Promise.all(
           batches.map((batch, turn) =>
-            send(apis[turn % apis.length] as ApiProgram, tenant, batch.map(wireEvent)),
+            send(
+              apis[turn % apis.length] as ApiProgram,
+              tenant,
+              batch.map((one, number) => eventOf(one, turn * 10 + number)),
+            ),
           ),
         );
         expect(answers.map((answer) => answer.status)).toEqual(batches.map(() => 200));
@@ -88,7 +100,7 @@ async function expectSomeOrder(cases: readonly Operation[][][]): Promise<void> {
     expect(await orphans(projectId)).toEqual([]);
     const is = JSON.stringify(
       (await stored(projectId)).map(({ person, identified, ids, properties }) => [
-        ...[person, identified, ids, properties],
+        ...[person, identified, ids, named(properties)],
       ]),
     );
     const mayBe = permutations(batches).map((order) =>
@@ -113,6 +125,30 @@ test('whatever is sent to three API processes at once ends as if it had come in 
   );
   const batches = fc.array(batch, { minLength: 2, maxLength: 5 });
   await expectSomeOrder(fc.sample(batches, { seed, numRuns: 120 }));
+});
+
+test('pages that nobody set by name, sent meanwhile and carried by two at once, change nothing of the order', async () => {
+  const batches = fc.array(fc.array(operation, { minLength: 1, maxLength: 2 }), {
+    minLength: 2,
+    maxLength: 4,
+  });
+  const cases = fc.sample(batches, { seed: seed + 1, numRuns: 60 });
+  let isDone = false;
+  const carriers = [1, 2].map(async () => {
+    while (!isDone) await carryAll(database.pool, { persons: 2, events: 20, bytes: 2_000 });
+  });
+  try {
+    await expectSomeOrder(cases, (one, number) => {
+      const event = wireEvent(one);
+      return {
+        ...event,
+        properties: { ...event.properties, $browser: `browser ${number}`, $current_url: '/' },
+      };
+    });
+  } finally {
+    isDone = true;
+    await Promise.all(carriers);
+  }
 });
 
 test('three logins on one device, at once and in all cuts into batches, end as if they had come in some order', async () => {

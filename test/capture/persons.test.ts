@@ -8,7 +8,7 @@ import { personId } from '../../capture/persons/identity.ts';
 import { createPool, type Pool } from '../../db/pool.ts';
 import { databaseForFile } from '../support/database.ts';
 import { PATIENCE } from '../support/eventually.ts';
-import { capturedEvent } from './support.ts';
+import { capturedEvent, carryAll } from './support.ts';
 
 let pool: Pool;
 let ingest: Ingest;
@@ -78,6 +78,7 @@ async function expectCase(
   events: readonly CapturedEvent[],
   warnings: string[],
 ): Promise<void> {
+  await carryAll(database.pool);
   const people = await persons(projectId);
   if (expected.persons) {
     expect(people.map(({ ids, is_identified, properties }) => ({ ids, is_identified, properties }))).toEqual(

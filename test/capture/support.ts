@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import type { CapturedEvent } from '../../capture/captured-event.ts';
+import { type CarryLimits, carryCopied } from '../../capture/carry.ts';
 import type { Pool } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 
@@ -68,3 +69,11 @@ export async function census(pool: Pool, projectId: number) {
     wrong: rows.filter((row) => row.events !== 1 || row.ids !== 1),
   };
 }
+
+/** Carries what is copied from events into their persons, as maintenance does, and everything at once. */
+export const carryAll = (pool: Pool, limits: Partial<CarryLimits> = {}) =>
+  carryCopied(
+    pool,
+    { signal: new AbortController().signal, beat: () => {} },
+    { patience: 0, horizon: 0, ...limits },
+  );

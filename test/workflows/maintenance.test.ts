@@ -59,6 +59,7 @@ describe('maintenance', () => {
         endFullSurveys: 0,
         advanceSurveys: 0,
         tellOfFunctions: 0,
+        carryProperties: 0,
         readPersonWords: 0,
         noteFirstEvents: 0,
       },

@@ -163,7 +163,7 @@ async function lookAtFirings(client: Client, options: SchedulesOptions): Promise
     return finding(
       check,
       true,
-      `${seen} schedules of daily and weekly exports fire when their intervals end.`,
+      `The schedules of daily and weekly exports fire when their intervals end (${seen} looked at).`,
     );
   const named = differences.slice(0, MOST_NAMED).map(({ scheduleId, what }) => `${scheduleId}: ${what}`);
   const more = differences.length > MOST_NAMED ? `; and ${differences.length - MOST_NAMED} more` : '';

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../db/pool.ts';
 import type { Finding } from '../../tenancy/product.ts';
-import { ZONE_DATA_VERSION, zoneOf } from '../../values/zones.ts';
+import { isKnownZone, ZONE_DATA_VERSION, zoneOf } from '../../values/zones.ts';
 
 const MOST_NAMED = 5;
 
@@ -30,6 +30,7 @@ export async function compareZones(queryable: Queryable): Promise<Finding> {
   const { rows } = await queryable.query<Row>(OFFSETS);
   const differences = rows.flatMap(({ zone, first, offsets }) => {
     if (offsets === null) return [`${zone} is unknown to Postgres`];
+    if (!isKnownZone(zone)) return [`${zone} is unknown to Sluice`];
     const known = zoneOf(zone);
     const day = (index: number) => Date.parse(first) + index * 86_400_000;
     const index = offsets.findIndex((offset, at) => offset * 1000 !== known.offsetAt(day(at)));

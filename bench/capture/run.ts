@@ -83,6 +83,8 @@ interface Server {
   isApi?: boolean;
   /** What happens with the index `search` meanwhile: it is not there, or it is told once what was stored. By default neither. */
   search?: 'absent' | 'summarized';
+  /** The version of the uuids of its events: 7 unless told. */
+  uuids?: 4;
 }
 const SERVERS: Record<string, Server> = {
   // `api` gets events of 10,000 known persons, `api-anonymous` gets events without a person, and in `api-set` each
@@ -93,6 +95,8 @@ const SERVERS: Record<string, Server> = {
   // What the index by which few events of many are found costs.
   'api-no-search': { ...api, kind: 'anonymous', search: 'absent' },
   'api-search': { ...api, kind: 'anonymous', search: 'summarized' },
+  // Ids that are spread over the whole index of the ledger.
+  'api-v4': { ...api, kind: 'anonymous', uuids: 4 },
   ...(before && {
     before,
     'before-anonymous': { ...before, kind: 'anonymous' },
@@ -176,6 +180,8 @@ async function measureServer(
         String(batch),
         '-kind',
         server.kind ?? 'plain',
+        '-version',
+        String(server.uuids ?? 7),
       ],
       ...[
         '-connections',

@@ -8,11 +8,13 @@ package main
 import (
 	"bufio"
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
+	random "math/rand/v2"
 	"net"
 	"os"
 	"sort"
@@ -86,7 +88,7 @@ func places(text, part string) []int {
 // Returns the next request and how many events it has. Nil: there are no more.
 type source func(round int, now time.Time) (bytes []byte, events int)
 
-func fromTemplates(host, path, kind string, batch, connection int, salt [8]byte) source {
+func fromTemplates(host, path, kind string, batch, version, connection int, salt [8]byte) source {
 	templates := make([]template, 4)
 	for i := range templates {
 		templates[i] = build(host, path, kind, batch, connection*4+i)
@@ -95,7 +97,11 @@ func fromTemplates(host, path, kind string, batch, connection int, salt [8]byte)
 		one := templates[round%len(templates)]
 		stamp := now.UTC().Format("2006-01-02T15:04:05.000Z")
 		for _, at := range one.uuids {
-			writeUUID(one.bytes[at:at+36], now, salt)
+			if version == 4 {
+				writeRandomUUID(one.bytes[at : at+36])
+			} else {
+				writeUUID(one.bytes[at:at+36], now, salt)
+			}
 		}
 		for _, at := range one.times {
 			copy(one.bytes[at:], stamp)
@@ -125,6 +131,20 @@ func writeUUID(target []byte, now time.Time, salt [8]byte) {
 	raw[13] = byte(n >> 16)
 	raw[14] = byte(n >> 8)
 	raw[15] = byte(n)
+	writeText(target, raw)
+}
+
+// Writes a uuid of version 4, as half of the SDKs create them.
+func writeRandomUUID(target []byte) {
+	var raw [16]byte
+	binary.BigEndian.PutUint64(raw[:8], random.Uint64())
+	binary.BigEndian.PutUint64(raw[8:], random.Uint64())
+	raw[6] = 0x40 | raw[6]&0x0f
+	raw[8] = 0x80 | raw[8]&0x3f
+	writeText(target, raw)
+}
+
+func writeText(target []byte, raw [16]byte) {
 	var text [32]byte
 	hex.Encode(text[:], raw[:])
 	copy(target[0:8], text[0:8])
@@ -138,6 +158,7 @@ func main() {
 	host := flag.String("host", "127.0.0.1:8000", "")
 	path := flag.String("path", "/batch/", "")
 	kind := flag.String("kind", "plain", "plain, anonymous, set or sessions")
+	version := flag.Int("version", 7, "of the uuids: 7 or 4; sessions have both")
 	batch := flag.Int("batch", 1, "")
 	connections := flag.Int("connections", 64, "")
 	warmup := flag.Duration("warmup", time.Second, "")
@@ -170,7 +191,7 @@ func main() {
 			reader := bufio.NewReaderSize(conn, 4096)
 			next := prebuilt
 			if next == nil {
-				next = fromTemplates(*host, *path, *kind, *batch, c, salt)
+				next = fromTemplates(*host, *path, *kind, *batch, *version, c, salt)
 			}
 			begin := time.Now()
 			for round := 0; !stop.Load(); round++ {

@@ -216,6 +216,14 @@ describe.each(subjects)('$name', (subject) => {
       return destination;
     };
 
+    test('its configuration without its secrets names the files, as a preview does', () => {
+      const whole = open().keys(RUN);
+      const secrets = secretKeys(requireDestination(subject.name).fields);
+      config = Object.fromEntries(Object.entries(config).filter(([key]) => !secrets.includes(key)));
+      const keys = open().keys(RUN);
+      expect([keys.manifest, keys.file(0)]).toEqual([whole.manifest, whole.file(0)]);
+    });
+
     test('the manifest is written last, and says what is there', async () => {
       const shown: unknown[] = [];
       const fence = async () => {

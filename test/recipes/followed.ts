@@ -373,7 +373,7 @@ export const paperTape: RowsDestination<z.output<typeof fields>> = {
       from: 'import { postgres }',
       to: "import { paperTape } from './paper-tape/paper-tape.ts';\nimport { postgres }",
     },
-    { file: 'destinations/registry.ts', from: 'file, noOp]', to: 'file, noOp, paperTape]' },
+    { file: 'destinations/registry.ts', from: 'noOp]', to: 'noOp, paperTape]' },
     {
       file: 'test/destinations/config.test.ts',
       from: "  ['NoOp', {}],\n",

@@ -1773,8 +1773,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a recipe names a file that nobody needs',
     file: 'CONTRIBUTING.md',
-    from: '2. One line in `destinations/registry.ts`.',
-    to: '2. One line in `destinations/list.ts`.',
+    from: '2. One line in `destinations/registry.ts`,',
+    to: '2. One line in `destinations/list.ts`,',
     test: 'test/recipes/recipes.test.ts',
     named: 'names each file that it has changed',
   },

@@ -6,6 +6,10 @@ import { transaction } from './pool.ts';
 
 const LOCK_NOT_AVAILABLE = '55P03';
 
+/** Returns the SQL that converts an instant to microseconds since 2000-01-01, Postgres's own count. */
+export const microsecondsOf = (instant: string): string =>
+  `(extract(epoch from ${instant} - timestamptz '2000-01-01 00:00:00+00') * 1000000)`;
+
 /**
  * The first statements of a transaction that stores events. They return one row, `stamp`: the inserted_at of the new
  * rows, in microseconds since 2000-01-01 (Postgres's own count). Until the transaction ends, the horizon cannot be
@@ -14,9 +18,9 @@ const LOCK_NOT_AVAILABLE = '55P03';
  * These are two statements, because `closed` must be read by a snapshot that is taken after the lock was granted.
  */
 export const STAMP_SQL = `select pg_advisory_xact_lock_shared(${LOCKS.horizon});
-select (extract(epoch from
-  greatest(clock_timestamp(), (select closed from event_horizon) + interval '1 microsecond')
-  - timestamptz '2000-01-01 00:00:00+00') * 1000000)::bigint::text as stamp`;
+select ${microsecondsOf(
+  `greatest(clock_timestamp(), (select closed from event_horizon) + interval '1 microsecond')`,
+)}::bigint::text as stamp`;
 
 /** Returns the SQL that converts a stamp, or another number of microseconds since 2000, to an instant. */
 export const instantOf = (stamp: string): string =>

@@ -1,10 +1,6 @@
 import { int4Array, jsonbArray, textArray, uuidArray } from './binary-arrays.ts';
-import { instantOf, takeStamp } from './horizon.ts';
+import { instantOf, microsecondsOf, takeStamp } from './horizon.ts';
 import { type Pool, type Transaction, transaction } from './pool.ts';
-
-/** Returns the SQL that converts an instant to microseconds since 2000. */
-const microsecondsOf = (instant: string) =>
-  `(extract(epoch from ${instant} - timestamptz '2000-01-01 00:00:00+00') * 1000000)::float8`;
 
 /** A range of events by their time of the horizon, in microseconds since 2000: from `from` on, and before `to`. */
 export interface Range {
@@ -18,7 +14,7 @@ export async function uncarried(pool: Pool, horizon: string): Promise<Range> {
     `insert into person_carrying (through) values ('2000-01-01 00:00:00+00') on conflict do nothing`,
   );
   const { rows } = await pool.query(
-    `select ${microsecondsOf('through')} as from, ${microsecondsOf('$1::timestamptz')} + 1 as to from person_carrying`,
+    `select ${microsecondsOf('through')}::float8 as from, ${microsecondsOf('$1::timestamptz')}::float8 + 1 as to from person_carrying`,
     [horizon],
   );
   return rows[0];
@@ -62,7 +58,7 @@ export async function readCopyingEvents(
     await client.query(
       `declare copying cursor for
        select project_id, distinct_id,
-         ${microsecondsOf('inserted_at')} as stamp,
+         ${microsecondsOf('inserted_at')}::float8 as stamp,
          (extract(epoch from timestamp) * 1000)::float8 as at,
          case when octet_length(properties::text) <= ${WHOLE_UP_TO} then properties::text
            else (select coalesce(json_object_agg(key, value), '{}')::text from json_each(properties)
@@ -168,7 +164,7 @@ async function lockPersonsOf(
     const { rows: found } = await client.query({
       name: 'persons-of-carriers',
       text: `select w.at::int - 1 as at, d.project_id, d.person_id as id,
-               ${microsecondsOf('d.changed_at')} as since
+               ${microsecondsOf('d.changed_at')}::float8 as since
              from unnest($1::int[], $2::text[]) with ordinality as w (project_id, distinct_id, at)
              join person_distinct_ids d on d.project_id = w.project_id and d.distinct_id = w.distinct_id`,
       values: [

@@ -8,7 +8,7 @@ import {
   uuidArray,
 } from './binary-arrays.ts';
 import { FollowUp } from './follow-up.ts';
-import { instantOf } from './horizon.ts';
+import { instantOf, microsecondsOf } from './horizon.ts';
 import type { Transaction } from './pool.ts';
 
 /** A person as ingestion reads and locks it. */
@@ -43,7 +43,7 @@ const FIND = `select w.at::int as at, n.*
      left join lateral (
        select p.project_id, p.id, p.is_identified, p.version,
          (extract(epoch from p.created_at) * 1000)::float8 as created_at,
-         (extract(epoch from p.changed_at - timestamptz '2000-01-01 00:00:00+00') * 1000000)::bigint as changed_at,
+         ${microsecondsOf('p.changed_at')}::bigint as changed_at,
          p.properties::text as properties
        where p.id is distinct from w.id or p.version <> w.version or p.changed_at <> ${instantOf('w.changed_at')}
      ) n on true`;

@@ -26,4 +26,4 @@ export {
   lastComplete,
 } from './intervals.ts';
 export { jitterOf, MAX_JITTER } from './jitter.ts';
-export { type ScheduleTimes, scheduleTimes } from './temporal-spec.ts';
+export { type ScheduleTimes, scheduleTimes, WEEKDAYS } from './temporal-spec.ts';

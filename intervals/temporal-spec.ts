@@ -1,10 +1,19 @@
 import { LRUCache } from 'lru-cache';
 import type { Clocks } from '../values/tzif.ts';
-import { type Cadence, fixedLength } from './cadence.ts';
+import { type Cadence, DAY, fixedLength, HOUR } from './cadence.ts';
 import { intervalAt } from './intervals.ts';
 import { cadenceZone } from './zone.ts';
 
-const WEEKDAYS = ['SUNDAY', 'MONDAY', 'TUESDAY', 'WEDNESDAY', 'THURSDAY', 'FRIDAY', 'SATURDAY'] as const;
+/** The days of a week as Temporal names them. */
+export const WEEKDAYS = [
+  'SUNDAY',
+  'MONDAY',
+  'TUESDAY',
+  'WEDNESDAY',
+  'THURSDAY',
+  'FRIDAY',
+  'SATURDAY',
+] as const;
 
 /** A local time at which a schedule fires, in the form that Temporal's client takes. */
 export interface CalendarSpec {
@@ -68,12 +77,12 @@ function clocksOf({ interval, timezone, offsetHour, offsetDay }: Cadence, year: 
 function computeClocks(cadence: Cadence, year: number): Clocks {
   const [first, end] = [Date.UTC(year, 0, 1), Date.UTC(year + YEARS, 0, 1)];
   const zone = cadenceZone(cadence);
-  const hour = cadence.offsetHour * 3_600_000;
+  const hour = cadence.offsetHour * HOUR;
   /** What the clocks have to be ahead of UTC when an interval ends: they show the hour, on the date on which the zone is. */
   const offsetAt = (edge: number): number => {
     const offset = zone.offsetAt(edge);
-    const date = Math.floor((edge + offset - hour) / 86_400_000);
-    return date * 86_400_000 + hour - edge;
+    const date = Math.floor((edge + offset - hour) / DAY);
+    return date * DAY + hour - edge;
   };
   // Between two changes, all edges have the same offset.
   const edges = new Set([intervalAt(cadence, first).start]);

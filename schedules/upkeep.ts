@@ -1,12 +1,9 @@
-import {
-  type Client,
-  ScheduleNotFoundError,
-  type WorkflowExecutionDescription,
-  WorkflowNotFoundError,
-} from '@temporalio/client';
+import { type Client, type WorkflowExecutionDescription, WorkflowNotFoundError } from '@temporalio/client';
 import { BACKLOG_KIND, MAINTENANCE, RECONCILE_KIND, searchAttributes, UPKEEP } from '../workflows/names.ts';
 import type { UpkeepInput } from '../workflows/upkeep.ts';
 import { isDenied } from './answers.ts';
+import { isOwnSchedule } from './exports/drift.ts';
+import { removeSchedule } from './exports/sync.ts';
 
 /** What the installation does again and again: a workflow each, which never ends. */
 const ALL: readonly { of: UpkeepInput['of']; name: string; kind: string; summary: string }[] = [
@@ -69,7 +66,9 @@ export async function ensureUpkeep(
     });
   }
   // A worker of an older version makes them again each minute, for as long as it runs beside this one.
-  for (const scheduleId of OLD_SCHEDULES) await removeOwn(client, scheduleId, taskQueue);
+  for (const scheduleId of OLD_SCHEDULES) {
+    if (await isOwnSchedule(client, scheduleId, taskQueue)) await removeSchedule(client, scheduleId);
+  }
 }
 
 /** Describes the workflow of an upkeep, if it runs. */
@@ -83,15 +82,5 @@ export async function describeUpkeep(
   } catch (error) {
     if (!(error instanceof WorkflowNotFoundError)) throw error;
     return undefined;
-  }
-}
-
-async function removeOwn(client: Client, scheduleId: string, taskQueue: string): Promise<void> {
-  const handle = client.schedule.getHandle(scheduleId);
-  try {
-    const { action } = await handle.describe();
-    if (action.taskQueue === taskQueue) await handle.delete();
-  } catch (error) {
-    if (!(error instanceof ScheduleNotFoundError)) throw error;
   }
 }

@@ -1,6 +1,7 @@
-import { type Client, ScheduleNotFoundError, WorkflowNotFoundError } from '@temporalio/client';
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import type { ListedSchedule, WorkflowFate } from '../../exports/temporal.ts';
 import { EXPORT_KIND, searchAttributes } from '../../workflows/names.ts';
+import { describeSchedule } from './describe.ts';
 import { listedAsWanted, scheduleOf } from './export-schedule.ts';
 
 /** Lists the schedules of all batch exports by export id. The list is a moment behind. */
@@ -20,13 +21,8 @@ export async function listExportSchedules(
 
 /** Answers whether this installation made a schedule. Others may use the same namespace, with another task queue. */
 export async function isOwnSchedule(client: Client, scheduleId: string, taskQueue: string): Promise<boolean> {
-  try {
-    const { action } = await client.schedule.getHandle(scheduleId).describe();
-    return action.taskQueue === taskQueue;
-  } catch (error) {
-    if (!(error instanceof ScheduleNotFoundError)) throw error;
-    return false;
-  }
+  const found = await describeSchedule(client.schedule.getHandle(scheduleId));
+  return found?.action.taskQueue === taskQueue;
 }
 
 const FATES: Readonly<Record<string, WorkflowFate>> = {

@@ -1,15 +1,10 @@
-import {
-  type CalendarSpecDescription,
-  type Client,
-  type ScheduleDescription,
-  ScheduleNotFoundError,
-} from '@temporalio/client';
-import type { Cadence } from '../../intervals/index.ts';
+import type { CalendarSpecDescription, Client, ScheduleDescription } from '@temporalio/client';
+import { type Cadence, WEEKDAYS } from '../../intervals/index.ts';
 import { isKnownZone } from '../../values/zones.ts';
 import { EXPORT_KIND, searchAttributes } from '../../workflows/names.ts';
+import { describeSchedule } from './describe.ts';
 import { outOfStep } from './next-times.ts';
 
-const WEEKDAYS = ['SUNDAY', 'MONDAY', 'TUESDAY', 'WEDNESDAY', 'THURSDAY', 'FRIDAY', 'SATURDAY'];
 const AT_ONCE = 20;
 
 /** A schedule that does not fire when intervals end. */
@@ -30,13 +25,7 @@ export async function findOutOfStep(
   const differences: OutOfStep[] = [];
   let seen = 0;
   const look = async (scheduleId: string) => {
-    const found = await client.schedule
-      .getHandle(scheduleId)
-      .describe()
-      .catch((error) => {
-        if (!(error instanceof ScheduleNotFoundError)) throw error;
-        return undefined;
-      });
+    const found = await describeSchedule(client.schedule.getHandle(scheduleId));
     const cadence = found && cadenceOfSpec(found.spec);
     if (!found || !cadence || found.action.taskQueue !== taskQueue) return;
     seen += 1;

@@ -7,6 +7,7 @@ import {
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import { isOnce } from '../../exports/rules/once.ts';
+import { describeSchedule } from './describe.ts';
 import { noteOf, sameSchedule, scheduleOf, type Wanted } from './export-schedule.ts';
 import { differenceIn } from './firings.ts';
 import { readMark, schedulesWithClocks } from './zone-data.ts';
@@ -59,10 +60,7 @@ async function syncOnce(
   const state = { paused: row.paused, note: noteOf(row) };
   const schedules = schedulesWithClocks(client, zoneData);
   const handle = schedules.getHandle(row.id);
-  const found = await handle.describe().catch((error) => {
-    if (!(error instanceof ScheduleNotFoundError)) throw error;
-    return undefined;
-  });
+  const found = await describeSchedule(handle);
   if (!found) {
     await schedules.create({ scheduleId: row.id, ...wanted, state });
     return true;

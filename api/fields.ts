@@ -55,7 +55,7 @@ export const timezone = z
   .max(64)
   .refine((name) => isNamedZone(name), {
     params: { code: 'invalid_choice' },
-    error: 'Not a valid time zone.',
+    error: ({ input }) => `${JSON.stringify(input)} is not a valid choice.`,
   });
 
 export const errorBody = z

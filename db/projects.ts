@@ -1,3 +1,4 @@
+import { containsPattern } from './like.ts';
 import type { ProjectSummaryRow } from './organizations.ts';
 import type { Queryable } from './pool.ts';
 import { updateRow } from './update.ts';
@@ -65,19 +66,22 @@ export async function listMemberProjects(
   queryable: Queryable,
   userId: number,
   organizationId: string,
-  options: { limit: number; offset: number; only?: readonly number[] },
+  options: { limit: number; offset: number; only?: readonly number[]; search?: string | undefined },
 ): Promise<{ count: number; rows: MemberProjectRow[] }> {
   const only = options.only && options.only.length > 0 ? options.only : null;
+  const where = 'p.organization_id = $2 and ($3::int[] is null or p.id = any($3)) and p.name ilike $4';
+  const values = [userId, organizationId, only, containsPattern(options.search ?? '')];
   const counted = await queryable.query(
     `select count(*)::int as count from projects p
      join organization_memberships m on m.organization_id = p.organization_id and m.user_id = $1
-     where p.organization_id = $2 and ($3::int[] is null or p.id = any($3))`,
-    [userId, organizationId, only],
+     where ${where}`,
+    values,
   );
-  const { rows } = await queryable.query(
-    `${MEMBER_VIEW} where p.organization_id = $2 and ($3::int[] is null or p.id = any($3)) order by p.id limit $4 offset $5`,
-    [userId, organizationId, only, options.limit, options.offset],
-  );
+  const { rows } = await queryable.query(`${MEMBER_VIEW} where ${where} order by p.id limit $5 offset $6`, [
+    ...values,
+    options.limit,
+    options.offset,
+  ]);
   return { count: counted.rows[0].count, rows };
 }
 

@@ -4,7 +4,7 @@ import { isUuid } from '../values/uuid.ts';
 export const NAMING_PROPERTIES = ['email', 'name', 'username'] as const;
 
 /** How old browsers' libraries made ids: of the time, chance, the browser and its screen, in hexadecimal. */
-const OF_OLD_BROWSERS = /^[0-9a-f]{11,16}-[0-9a-f]{9,16}-[0-9a-f]{1,8}-[0-9a-f]{1,8}-[0-9a-f]{11,16}$/;
+const OF_OLD_BROWSERS = /^[0-9a-f]{10,16}-[0-9a-f]{9,16}-[0-9a-f]{1,8}-[0-9a-f]{1,8}-[0-9a-f]{10,16}$/;
 
 /** Answers whether a library has made this id, and nobody has chosen it. */
 const isGenerated = (distinctId: string) => isUuid(distinctId) || OF_OLD_BROWSERS.test(distinctId);

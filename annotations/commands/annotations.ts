@@ -20,7 +20,13 @@ export interface AnnotationDependencies {
 
 const DEFAULTS: AnnotationFields = {
   ...{ content: null, date_marker: null, scope: 'dashboard_item', creation_type: 'USR' },
-  ...{ dashboard_item: null, dashboard_id: null, deleted: false },
+  ...{
+    dashboard_item: null,
+    dashboard_id: null,
+    emoji: null,
+    hidden_in_user_interface: null,
+    deleted: false,
+  },
 };
 
 /** What a user sets. Fields that are left out keep their values, or get their defaults. */

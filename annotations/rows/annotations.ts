@@ -15,6 +15,8 @@ export interface AnnotationRow {
   creation_type: CreationType;
   dashboard_item: number | null;
   dashboard_id: number | null;
+  emoji: string | null;
+  hidden_in_user_interface: boolean | null;
   deleted: boolean;
   created_by: ShownUser | null;
   created_at: string;
@@ -23,12 +25,12 @@ export interface AnnotationRow {
 
 const WRITABLE = [
   ...(['content', 'date_marker', 'scope', 'creation_type'] as const),
-  ...(['dashboard_item', 'dashboard_id', 'deleted'] as const),
+  ...(['dashboard_item', 'dashboard_id', 'emoji', 'hidden_in_user_interface', 'deleted'] as const),
 ] as const;
 export type AnnotationFields = Pick<AnnotationRow, (typeof WRITABLE)[number]>;
 
 const COLUMNS = `a.project_id, a.id, a.content, a.date_marker, a.scope, a.creation_type, a.dashboard_item, a.dashboard_id,
-  a.deleted, a.created_at, a.updated_at, ${shownUser('a.created_by')} as created_by`;
+  a.emoji, a.hidden_in_user_interface, a.deleted, a.created_at, a.updated_at, ${shownUser('a.created_by')} as created_by`;
 
 /** Those of the project `$1`, and those of its organization that other projects have. */
 const VISIBLE = `(a.project_id = $1 or a.scope = 'organization' and a.project_id in (
@@ -90,6 +92,8 @@ export interface AnnotationQuery {
   /** Words that the content has, each of them, in any case. */
   search: readonly string[];
   scope?: AnnotationScope | undefined;
+  /** Only those that are hidden, or only those that are not. */
+  isHidden?: boolean | undefined;
   from?: string | undefined;
   to?: string | undefined;
 }
@@ -97,15 +101,19 @@ export interface AnnotationQuery {
 /** Lists annotations by the times that they are about, the latest first. Those about no time come first. */
 export async function listAnnotations(
   readingPool: Pool,
-  { projectId, limit, offset, search, scope, from, to }: AnnotationQuery,
+  { projectId, limit, offset, search, scope, isHidden, from, to }: AnnotationQuery,
   signal?: AbortSignal,
 ): Promise<{ count: number; rows: AnnotationRow[] }> {
   // An annotation without a content has no word in it. Without a search it is listed too.
   const searched = search.length > 0 ? 'a.content ilike all ($2::text[])' : '$2::text[] is not null';
   const where = `${VISIBLE} and not a.deleted and ${searched}
     and ($3::text is null or a.scope = $3)
-    and ($4::timestamptz is null or a.date_marker >= $4) and ($5::timestamptz is null or a.date_marker <= $5)`;
-  const values = [projectId, search.map(containsPattern), scope ?? null, from ?? null, to ?? null];
+    and ($4::timestamptz is null or a.date_marker >= $4) and ($5::timestamptz is null or a.date_marker <= $5)
+    and ($6::boolean is null or coalesce(a.hidden_in_user_interface, false) = $6)`;
+  const values = [
+    ...[projectId, search.map(containsPattern), scope ?? null, from ?? null, to ?? null],
+    isHidden ?? null,
+  ];
   return reading(readingPool, { projectId, signal }, async (client) => {
     const counted = await client.query(
       `select count(*)::int as count from annotations a where ${where}`,
@@ -113,7 +121,7 @@ export async function listAnnotations(
     );
     const { rows } = await client.query(
       `select ${COLUMNS} from annotations a where ${where}
-       order by a.date_marker desc, a.id desc limit $6 offset $7`,
+       order by a.date_marker desc, a.id desc limit $7 offset $8`,
       [...values, limit, offset],
     );
     return { count: counted.rows[0].count, rows };

@@ -15,6 +15,7 @@ export type CreationType = (typeof CREATION_TYPES)[number];
 export const ANNOTATION_LIMITS = {
   /** Characters of the text. */
   content: 8_192,
+  emoji: 16,
   /** Annotations of a project, deleted ones included. They are searched without an index. */
   perProject: 10_000,
 } as const;

@@ -23,6 +23,8 @@ const USUAL = 1_000;
 const params = z.object({ project_id: z.string() });
 const annotationParams = params.extend({ id: z.string() });
 
+const MOMENT = { format: 'date-time' } as const;
+
 const listQuery = pageQuery.extend({
   search: z
     .string()
@@ -36,13 +38,28 @@ const listQuery = pageQuery.extend({
       enum: ['insight', ...ANNOTATION_SCOPES],
       description: '`insight` is another name of `dashboard_item`.',
     }),
-  date_from: instantOrDate
+  hidden_in_user_interface: z.string().optional().meta({
+    description: '`true` or `1`: only hidden ones. Any other text: only those that are not hidden.',
+  }),
+  date_from: z
+    .string()
     .optional()
-    .meta({ description: 'Only annotations about this time or a later one.' }),
-  date_to: instantOrDate
+    .meta({ ...MOMENT, description: 'Only annotations about this time or a later one.' }),
+  date_to: z
+    .string()
     .optional()
-    .meta({ description: 'Only annotations about this time or an earlier one.' }),
+    .meta({ ...MOMENT, description: 'Only annotations about this time or an earlier one.' }),
 });
+
+const rangeError = (what: string, name: string) =>
+  errors.validation('invalid_input', `Invalid date range: ${what}`, name);
+
+function momentOf(text: string | undefined, name: string): string | undefined {
+  if (text === undefined || text === '') return undefined;
+  const { data, success } = instantOrDate.safeParse(text);
+  if (!success) throw rangeError(`${name} must be a valid ISO 8601 date`, name);
+  return data;
+}
 
 function scopeOf(text: string | undefined): AnnotationScope | undefined {
   if (text === undefined || text === '') return undefined;
@@ -75,17 +92,16 @@ export function annotationRoutes(app: App, { pool, readingPool, config }: ApiDep
     },
     async (request, reply) => {
       const wanted = pageOf(request.query, USUAL);
-      const { search = '', scope, date_from: from, date_to: to } = request.query;
+      const { search = '', scope, hidden_in_user_interface: hidden } = request.query;
+      const from = momentOf(request.query.date_from, 'date_from');
+      const to = momentOf(request.query.date_to, 'date_to');
       if (from !== undefined && to !== undefined && from > to) {
-        throw errors.validation(
-          'invalid_input',
-          'Invalid date range: date_from must be before date_to',
-          'date_from',
-        );
+        throw rangeError('date_from must be before date_to', 'date_from');
       }
       const query = {
         search: search.split(/\s+/).filter((word) => word !== ''),
         scope: scopeOf(scope),
+        isHidden: hidden === undefined ? undefined : ['true', '1'].includes(hidden.toLowerCase()),
         from,
         to,
       };

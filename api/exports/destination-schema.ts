@@ -43,21 +43,20 @@ const config = freeForm.nullish().meta({
     'including secrets.',
 });
 
-/** Tools of others send this with every destination. Elsewhere it names stored credentials. */
-const integration = z
-  .unknown()
-  .refine((value) => value === null || value === undefined, {
-    error:
-      'Destinations have no integrations: the credentials of a batch export are in its `config`. Leave `integration_id` out, or send null.',
-  })
-  .optional()
-  .meta({ type: 'null', description: 'Always null: credentials are in `config`.' });
+/** Tools of others send one of these with every destination. Elsewhere it names stored credentials. */
+const stored = (name: string) =>
+  z
+    .unknown()
+    .refine((value) => value === null || value === undefined, {
+      error: `Destinations have no integrations: the credentials of a batch export are in its \`config\`. Leave \`${name}\` out, or send null.`,
+    })
+    .optional()
+    .meta({ type: 'null', description: 'Always null: credentials are in `config`.' });
+const credentials = { integration_id: stored('integration_id'), integration: stored('integration') };
 
 /** The destination in a PUT or in a test of a destination. Its configuration may be incomplete. */
-export const destination = z.object({ type, config, integration_id: integration });
+export const destination = z.object({ type, config, ...credentials });
 /** The destination of a new export. */
-export const newDestination = z
-  .object({ type, config, integration_id: integration })
-  .meta({ oneOf: variants() });
+export const newDestination = z.object({ type, config, ...credentials }).meta({ oneOf: variants() });
 /** The destination in a PATCH, which may leave out the type too. */
-export const changedDestination = z.object({ type: type.optional(), config, integration_id: integration });
+export const changedDestination = z.object({ type: type.optional(), config, ...credentials });

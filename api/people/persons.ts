@@ -19,6 +19,7 @@ import { flatten, sendCsv, sheetOf, sheetTexts, wantsCsv } from '../events/csv.t
 import { escapeFormulas, filters, format, isTrue, parameters } from '../events/list-query.ts';
 import { type PageRequest, pageLinks, pageOf, pageQuery } from '../pagination.ts';
 import { queryDependencies } from '../queries/query.ts';
+import { addActivityOf } from '../tenancy/activity-of.ts';
 import { storeOwnEvent } from './own-events.ts';
 import {
   bulkDeleted,
@@ -161,34 +162,38 @@ export function personRoutes(app: App, deps: ApiDependencies): void {
     return { rows, count, hasMore: wanted.offset + rows.length < count };
   }
 
-  app.get(
-    '/api/projects/:project_id/persons/',
-    {
-      config: { access: { scope: 'person:read' } },
-      schema: {
-        tags: TAGS,
-        summary: 'List persons, newest first',
-        params,
-        querystring: listQuery,
-        response: { 200: personPage },
+  const listing = {
+    tags: TAGS,
+    summary: 'List persons, newest first',
+    params,
+    querystring: listQuery,
+    response: { 200: personPage },
+  };
+  for (const isSheet of [false, true]) {
+    app.get(
+      // Some clients ask for a CSV by its name.
+      `/api/projects/:project_id/persons${isSheet ? '.csv' : '/'}`,
+      {
+        config: { access: { scope: 'person:read' } },
+        schema: isSheet ? { ...listing, summary: 'List persons as CSV' } : listing,
       },
-    },
-    async (request, reply) => {
-      const isCsv = wantsCsv(request);
-      const wanted = pageOf(request.query, isCsv ? CSV_LIMIT : undefined);
-      const { rows, count, hasMore } = await read(askerOf(request, reply), request.query, wanted);
-      const pages = pageLinks(request, config.SLUICE_PUBLIC_URL, wanted, { shown: rows.length, hasMore });
-      if (!isCsv) return { count, ...pages, results: rows.map(personView) };
-      const cellsOf = (row: PersonRow) => flatten(personView(row), '', new Map());
-      const sheet = await sheetOf(rows, cellsOf);
-      const escapesFormulas = isTrue(request.query.escape_formulas);
-      const rest =
-        sheet.records < rows.length
-          ? pageLinks(request, config.SLUICE_PUBLIC_URL, wanted, { shown: sheet.records, hasMore: true })
-          : pages;
-      return sendCsv(reply, sheetTexts(sheet, rows, cellsOf, { escapesFormulas }), rest.next);
-    },
-  );
+      async (request, reply) => {
+        const isCsv = isSheet || wantsCsv(request);
+        const wanted = pageOf(request.query, isCsv ? CSV_LIMIT : undefined);
+        const { rows, count, hasMore } = await read(askerOf(request, reply), request.query, wanted);
+        const pages = pageLinks(request, config.SLUICE_PUBLIC_URL, wanted, { shown: rows.length, hasMore });
+        if (!isCsv) return { count, ...pages, results: rows.map(personView) };
+        const cellsOf = (row: PersonRow) => flatten(personView(row), '', new Map());
+        const sheet = await sheetOf(rows, cellsOf);
+        const escapesFormulas = isTrue(request.query.escape_formulas);
+        const rest =
+          sheet.records < rows.length
+            ? pageLinks(request, config.SLUICE_PUBLIC_URL, wanted, { shown: sheet.records, hasMore: true })
+            : pages;
+        return sendCsv(reply, sheetTexts(sheet, rows, cellsOf, { escapesFormulas }), rest.next);
+      },
+    );
+  }
 
   app.get(
     '/api/projects/:project_id/persons/values/',
@@ -268,7 +273,12 @@ export function personRoutes(app: App, deps: ApiDependencies): void {
       schema: { tags: TAGS, summary: 'Retrieve a person', params: personParams, response: { 200: person } },
     },
     async ({ project, params: { id } }) => {
-      const row = isUuid(id) ? await findPerson(pool, project.id, id, SHOWN_ALONE) : undefined;
+      if (!isUuid(id)) {
+        throw errors.notFound(
+          `The ID provided does not look like a personID. If you are using a distinctId, please use /persons?distinct_id=${encodeURIComponent(id)} instead.`,
+        );
+      }
+      const row = await findPerson(pool, project.id, id, SHOWN_ALONE);
       if (!row) throw errors.notFound();
       return personView(row);
     },
@@ -415,4 +425,11 @@ export function personRoutes(app: App, deps: ApiDependencies): void {
       return { success: true as const };
     },
   );
+
+  addActivityOf(app, deps, {
+    ...{ prefix: '/api/projects/:project_id/persons/', scope: 'Person', tag: TAGS[0] as string },
+    ...{ one: 'a person', many: 'persons' },
+    find: isThere,
+    idOf: ({ params: given }) => (given as { id: string }).id.toLowerCase(),
+  });
 }

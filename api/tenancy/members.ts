@@ -76,7 +76,7 @@ export function memberRoutes(app: App, { pool, config }: ApiDependencies): void 
             .max(400)
             .optional()
             .meta({ description: 'Only the member with this email, in any case.' }),
-          search: z.string().max(400).optional().meta({
+          search: z.string().max(200).optional().meta({
             description: 'Only members whose email or name has these words in it, each of them, in any case.',
           }),
         }),

@@ -83,7 +83,11 @@ export function projectRoutes(
         schema: {
           ...schema,
           summary: `List the projects ${where}`,
-          querystring: pageQuery,
+          querystring: pageQuery.extend({
+            search: z.string().max(200).optional().meta({
+              description: 'Only projects whose name has this text in it, in any case.',
+            }),
+          }),
           response: { 200: page(projectSummary) },
         },
       },
@@ -91,7 +95,11 @@ export function projectRoutes(
         const wanted = pageOf(request.query);
         const { user } = request.caller;
         const organizationId = request.organization.id;
-        const { count, rows } = await listMemberProjects(pool, user.id, organizationId, wanted);
+        const { search } = request.query;
+        const { count, rows } = await listMemberProjects(pool, user.id, organizationId, {
+          ...wanted,
+          search,
+        });
         return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(projectSummaryView));
       },
     );

@@ -46,6 +46,8 @@ describe('an annotation', () => {
         creation_type: 'USR',
         dashboard_item: null,
         dashboard_id: null,
+        emoji: null,
+        hidden_in_user_interface: null,
         dashboard_name: null,
         insight_short_id: null,
         insight_name: null,
@@ -110,7 +112,22 @@ describe('an annotation', () => {
   });
 
   test.each([
+    ['🚀', '🚀'],
+    ['👨‍👩‍👦', '👨‍👩‍👦'],
+    ['🚀'.repeat(16), '🚀'.repeat(16)],
+    ['', null],
+    [null, null],
+  ])('has the sign %j', async (emoji, expected) => {
+    const made = await ask('POST', of(anna.projectId), { content: 'Release', emoji });
+    expect([made.status, made.body.emoji]).toEqual([201, expected]);
+    await ask('PATCH', of(anna.projectId, `${made.body.id}/`), { deleted: true });
+  });
+
+  test.each([
     [{ scope: 'planet' }, 'scope', 'invalid_choice'],
+    [{ scope: 'recording' }, 'scope', 'invalid_input'],
+    [{ emoji: '🚀'.repeat(17) }, 'emoji', 'max_length'],
+    [{ hidden_in_user_interface: 'perhaps' }, 'hidden_in_user_interface', 'invalid_input'],
     [{ date_marker: 'soon' }, 'date_marker', 'invalid_input'],
     [{ date_marker: '2020-02-30' }, 'date_marker', 'invalid_input'],
     [{ content: 'x'.repeat(ANNOTATION_LIMITS.content + 1) }, 'content', 'max_length'],
@@ -155,6 +172,20 @@ describe('the list', () => {
     expect(await contents(query, project)).toEqual(expected);
   });
 
+  test('has those that are hidden in charts, and can leave them out', async () => {
+    const own = (await ask('POST', '/api/projects/', { name: 'Hiding' })).body.id;
+    for (const [content, hidden_in_user_interface] of [
+      ['unset', null],
+      ['visible', false],
+      ['hidden', true],
+    ] as const)
+      await create({ content, scope: 'project', hidden_in_user_interface }, own);
+    const shown = async (value: string) => contents(`?hidden_in_user_interface=${value}`, own);
+    expect(await contents('', own)).toEqual(['hidden', 'visible', 'unset']);
+    for (const value of ['true', '1']) expect(await shown(value)).toEqual(['hidden']);
+    for (const value of ['false', '0', 'banana']) expect(await shown(value)).toEqual(['visible', 'unset']);
+  });
+
   test('has pages, and a thousand by default', async () => {
     const first = await ask('GET', of(project, '?limit=2'));
     expect(first.body).toMatchObject({
@@ -179,7 +210,8 @@ describe('the list', () => {
       'date_from',
       'Invalid date range: date_from must be before date_to',
     ],
-    ['date_from=soon', 'date_from', expect.stringContaining('Datetime has wrong format')],
+    ['date_from=soon', 'date_from', 'Invalid date range: date_from must be a valid ISO 8601 date'],
+    ['date_to=2026-02-30', 'date_to', 'Invalid date range: date_to must be a valid ISO 8601 date'],
     ['content=x', 'content', expect.stringContaining('no field or parameter')],
   ])('?%s is refused', async (query, attr, detail) => {
     const { status, body } = await ask('GET', of(project, `?${query}`));

@@ -53,6 +53,8 @@ describe('members', () => {
     expect(await find('search=o_n')).toEqual(['Zoë']);
     expect(await find('search=o%n')).toEqual([]);
     expect(await find('search= ')).toHaveLength(5);
+    const long = await api.request(owner, 'GET', `${membersOf(owner)}?search=${'a'.repeat(201)}`);
+    expect(long.json()).toMatchObject({ attr: 'search', detail: expect.stringContaining('200 characters') });
     const page = await api.request(owner, 'GET', `${membersOf(owner)}?search=admin&limit=1`);
     expect(page.json()).toMatchObject({ count: 2, next: expect.stringContaining('search=admin') });
   });

@@ -106,7 +106,12 @@ describe('a person', () => {
     for (const method of ['GET', 'DELETE']) {
       for (const id of [uuidv7(), 'ada', '1', '%00']) {
         const answer = await api.request(anna, method, url(anna, `${id}/`));
-        expect([answer.statusCode, answer.json()]).toEqual([404, refusals.notFound()]);
+        const advice = `The ID provided does not look like a personID. If you are using a distinctId, please use /persons?distinct_id=${id} instead.`;
+        const expected =
+          method === 'GET' && id.length < 36
+            ? { ...refusals.notFound(), detail: advice }
+            : refusals.notFound();
+        expect([answer.statusCode, answer.json()]).toEqual([404, expected]);
       }
     }
   });
@@ -250,6 +255,8 @@ describe('the list', () => {
     );
     expect(lines).toHaveLength(1);
     expect(lines[0]).toContain('Ada Lovelace');
+    const named = `/api/projects/${anna.projectId}/persons.csv?search=ada`;
+    expect((await api.request(anna, 'GET', named)).body).toBe(csv.body);
     const paged = await api.request(anna, 'GET', url(anna, '?limit=1'), undefined, { accept: 'text/csv' });
     expect(paged.headers.link).toBe(`<https://sluice.test${url(anna)}?limit=1&offset=1>; rel="next"`);
     const odd = await api.createTenant('Odd');
@@ -436,6 +443,12 @@ describe('changing', () => {
       ...[{ properties: ['d', 'name'] }, { properties: ['b'] }, { properties: ['c'] }, { properties: ['a'] }],
     ]);
     expect(log.body).not.toContain('secret');
+    const own = (await api.request(dora, 'GET', url(dora, `${DORA.toUpperCase()}/activity/`))).json();
+    expect(own).toMatchObject({
+      count: 4,
+      results: log.json().results.map(({ id }: { id: string }) => ({ id })),
+    });
+    expect((await api.request(anna, 'GET', url(anna, `${DORA}/activity/`))).statusCode).toBe(404);
   });
 
   test.each([
@@ -541,6 +554,8 @@ describe('deleting', () => {
         organization_id: ben.organizationId,
       }),
     ]);
+    const told = (await api.request(ben, 'GET', url(ben, 'activity/'))).json();
+    expect(told.results).toMatchObject([{ item_id: ADA, activity: 'deleted', user: { id: ben.userId } }]);
     expect((await api.request(ben, 'DELETE', url(ben, `${ADA}/`))).statusCode).toBe(404);
     expect((await api.request(ben, 'GET', url(ben, `${ADA}/`))).statusCode).toBe(404);
   });

@@ -150,6 +150,9 @@ describe('projects', () => {
     ]) {
       const list = (await api.request(anna, 'GET', url)).json();
       expect(list.count).toBe(2);
+      const found = (await api.request(anna, 'GET', `${url}?search=SHO`)).json();
+      expect([found.count, found.results.map((one: { id: number }) => one.id)]).toEqual([1, [shop.id]]);
+      expect((await api.request(anna, 'GET', `${url}?search=%25`)).json().count).toBe(0);
       expect(list.results.map((one: { id: number }) => one.id)).toEqual([anna.projectId, shop.id]);
       expect(Object.keys(list.results[0]).sort()).toEqual([
         'access_control',
@@ -194,8 +197,8 @@ describe('projects', () => {
   test.each([
     [{ name: 'x'.repeat(201) }, 'name', 'max_length', 'Ensure this field has no more than 200 characters.'],
     [{ name: '' }, 'name', 'blank', 'This field may not be blank.'],
-    [{ timezone: 'Mars/Olympus' }, 'timezone', 'invalid_choice', 'Not a valid time zone.'],
-    [{ timezone: '+01:00' }, 'timezone', 'invalid_choice', 'Not a valid time zone.'],
+    [{ timezone: 'Mars/Olympus' }, 'timezone', 'invalid_choice', '"Mars/Olympus" is not a valid choice.'],
+    [{ timezone: '+01:00' }, 'timezone', 'invalid_choice', '"+01:00" is not a valid choice.'],
     [{ app_urls: 'x' }, 'app_urls', 'not_a_list', 'Expected a list of items but got type "str".'],
     [{ app_urls: ['x', 1] }, 'app_urls__1', 'invalid_input', 'Not a valid string.'],
     [

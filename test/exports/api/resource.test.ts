@@ -278,26 +278,29 @@ describe('secrets', () => {
     expect((await stored(id)).secrets).toEqual({ aws_access_key_id: ACCESS, aws_secret_access_key: SECRET });
   });
 
-  test('come with the export: integration_id is null, or refused with a sentence', async () => {
-    const made = await create({ destination: { ...file('integrated'), integration_id: null } });
-    expect(made.destination).toEqual(file('integrated'));
-    expect((await ask('PATCH', of(made.id), { destination: { integration_id: null } })).status).toBe(200);
-    const refusal = {
-      status: 400,
-      body: refusals.field(
-        'destination__integration_id',
-        'invalid_input',
-        'Destinations have no integrations: the credentials of a batch export are in its `config`. Leave `integration_id` out, or send null.',
-      ),
-    };
-    for (const integration_id of [7, '7', '01900000-0000-7000-8000-000000000001']) {
-      const destination = { ...file('integrated-2'), integration_id };
-      const body = { name: 'Integrated', interval: 'hour', destination };
-      expect(await ask('POST', '/api/projects/@current/batch_exports/', body)).toEqual(refusal);
-      expect(await ask('PUT', of(made.id), body)).toEqual(refusal);
-      expect(await ask('PATCH', of(made.id), { destination: { integration_id } })).toEqual(refusal);
-    }
-  });
+  test.each(['integration_id', 'integration'])(
+    'come with the export: %s is null, or refused with a sentence',
+    async (field) => {
+      const made = await create({ destination: { ...file(field), [field]: null } });
+      expect(made.destination).toEqual(file(field));
+      expect((await ask('PATCH', of(made.id), { destination: { [field]: null } })).status).toBe(200);
+      const refusal = {
+        status: 400,
+        body: refusals.field(
+          `destination__${field}`,
+          'invalid_input',
+          `Destinations have no integrations: the credentials of a batch export are in its \`config\`. Leave \`${field}\` out, or send null.`,
+        ),
+      };
+      for (const named of [7, '7', '01900000-0000-7000-8000-000000000001']) {
+        const destination = { ...file(`${field}-2`), [field]: named };
+        const body = { name: 'Integrated', interval: 'hour', destination };
+        expect(await ask('POST', '/api/projects/@current/batch_exports/', body)).toEqual(refusal);
+        expect(await ask('PUT', of(made.id), body)).toEqual(refusal);
+        expect(await ask('PATCH', of(made.id), { destination: { [field]: named } })).toEqual(refusal);
+      }
+    },
+  );
 
   test('cannot be stored without keys, and then nothing is', async () => {
     const { rows: before } = await api.pool.query('select count(*) from batch_exports');

@@ -31,14 +31,26 @@ export interface Persistence {
   mayBeStale?: boolean;
   /** Says what is waited for, until the returned function is called. */
   onWait?: ((what: string) => () => void) | undefined;
+  /** The clock, in milliseconds. */
+  clock?: () => number;
 }
 
-/** Does the work, and again while it fails for reasons that a pause of seconds may end, for half a minute at most. */
+/**
+ * Does the work, and again while it fails for reasons that a pause of seconds may end, until half a minute after the first
+ * failure. How long the first try took does not count: a large part that breaks off late is repeated too.
+ */
 export async function patiently<T>(
   work: (attempt: number) => Promise<T>,
-  { signal, patience = PATIENCE, hasFlowed, mayBeStale = false, onWait }: Persistence,
+  {
+    signal,
+    patience = PATIENCE,
+    hasFlowed,
+    mayBeStale = false,
+    onWait,
+    clock = () => performance.now(),
+  }: Persistence,
 ): Promise<T> {
-  const began = performance.now();
+  let failedSince: number | undefined;
   for (let attempt = 1; ; attempt += 1) {
     signal?.throwIfAborted();
     try {
@@ -49,7 +61,9 @@ export async function patiently<T>(
       if (attempt === 1 && mayBeStale && error.code === 'interrupted') continue;
       if (!hasFlowed()) throw error;
       const wait = Math.max(error.retryAfterMilliseconds ?? 0, patience.delay(attempt));
-      if (attempt >= patience.attempts || performance.now() - began + wait > LONGEST) throw error;
+      const now = clock();
+      failedSince ??= now;
+      if (attempt >= patience.attempts || now - failedSince + wait > LONGEST) throw error;
       const over = onWait?.(`the next try, after an error: ${error.message}`);
       await pause(wait, undefined, signal ? { signal } : {})
         .catch(() => signal?.throwIfAborted())

@@ -1,6 +1,7 @@
 import net from 'node:net';
 import { status } from '@grpc/grpc-js';
 import { Client, Connection } from '@temporalio/client';
+import { optionalTsToMs, type Timestamp } from '@temporalio/common/lib/time.js';
 import type { Finding } from '../tenancy/product.ts';
 import { codeOf, detailsOf, isDenied } from './answers.ts';
 import { connectionSettings } from './connection.ts';
@@ -59,18 +60,19 @@ async function lookAtMaintenance(client: Client, options: SchedulesOptions, hang
     );
   }
   const { pendingWorkflowTask, pendingActivities } = found.raw;
-  const since = (time: Parameters<typeof millisecondsOf>[0]) => new Date(millisecondsOf(time)).toISOString();
-  const isOld = (time: Parameters<typeof millisecondsOf>[0]) =>
-    Boolean(time) && Date.now() - millisecondsOf(time) > hangs;
-  const scheduled = pendingWorkflowTask?.originalScheduledTime;
+  const isOld = (time: number | undefined): time is number => time !== undefined && Date.now() - time > hangs;
+  const at = (time: Timestamp | null | undefined) => optionalTsToMs(time);
+  const scheduled = at(pendingWorkflowTask?.originalScheduledTime);
   if (isOld(scheduled)) {
     return finding(
       check,
       false,
-      `Maintenance waits for a worker since ${since(scheduled)}. Start one with \`npm run worker\`.`,
+      `Maintenance waits for a worker since ${new Date(scheduled).toISOString()}. Start one with \`npm run worker\`.`,
     );
   }
-  const hanging = (pendingActivities ?? []).filter((one) => isOld(one.lastStartedTime ?? one.scheduledTime));
+  const hanging = (pendingActivities ?? []).filter((one) =>
+    isOld(at(one.lastStartedTime ?? one.scheduledTime)),
+  );
   if (hanging.length > 0) {
     const names = hanging.map(({ activityType, attempt }) => `${activityType?.name} (attempt ${attempt})`);
     return finding(
@@ -81,10 +83,6 @@ async function lookAtMaintenance(client: Client, options: SchedulesOptions, hang
   }
   return finding(check, true, `Maintenance runs: the workflow ${found.workflowId}.`);
 }
-
-/** Reads a time of Temporal's API, in milliseconds. */
-const millisecondsOf = (time: { seconds?: unknown; nanos?: number | null } | null | undefined): number =>
-  Number(time?.seconds ?? 0) * 1000 + Math.floor((time?.nanos ?? 0) / 1_000_000);
 
 async function lookAtWorkers(connection: Connection, options: SchedulesOptions): Promise<Finding> {
   const { pollers } = await connection.workflowService.describeTaskQueue({
@@ -117,7 +115,7 @@ async function lookAtTasks(
   let seen = 0;
   const waiting: Promise<void>[] = [];
   let fault: unknown;
-  /** One that has ended meanwhile is none that stands still. Any other error is thrown when nothing is under way any more. */
+  /** A workflow that has ended since the list does not stand still. Another error ends the look, after the requests under way. */
   const note = (error: unknown) => {
     if (codeOf(error) !== status.NOT_FOUND) fault ??= error;
   };

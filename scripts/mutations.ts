@@ -18,6 +18,9 @@ interface Report {
   testResults: { message: string; assertionResults: { fullName: string; status: string }[] }[];
 }
 
+/** Milliseconds that `eventually` waits for what a mutation may keep from coming about. Unchanged, it takes seconds. */
+const TEST_PATIENCE = '90000';
+
 const stopping = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort());
 
@@ -50,7 +53,7 @@ async function runTests(copy: string, { test, named }: Mutation): Promise<Report
       ...(named === undefined ? [] : ['--testNamePattern', named]),
       test,
     ],
-    { cwd: copy, stdio: 'ignore', env: { ...process.env, NODE_NO_WARNINGS: '1' } },
+    { cwd: copy, stdio: 'ignore', env: { ...process.env, NODE_NO_WARNINGS: '1', TEST_PATIENCE } },
   );
   const stop = () => child.kill('SIGTERM');
   stopping.signal.addEventListener('abort', stop);

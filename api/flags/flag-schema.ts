@@ -181,6 +181,7 @@ function idsIn(text: string | undefined): number[] | undefined {
 
 /** By what flags are chosen from a list. */
 export const flagChoice = z.object({
+  key: z.string().max(400).optional().meta({ description: 'Only the flag with exactly this key.' }),
   search: z.string().trim().max(200).optional().meta({
     description: 'A part of the key or of the name. For a space in it, a key may have `-` or `_`.',
   }),
@@ -211,11 +212,19 @@ export const flagOrder = z
 
 /** Says by what a query chooses flags. */
 export function choiceOf(query: z.output<typeof flagChoice> & { order?: string | undefined }): FlagChoice {
-  const { active, archived, created_by_id: createdBy, evaluation_runtime: runtime, search, type } = query;
+  const {
+    active,
+    archived,
+    created_by_id: createdBy,
+    evaluation_runtime: runtime,
+    key,
+    search,
+    type,
+  } = query;
   const list = (text: string | undefined) => (text === undefined ? undefined : textsIn(text));
   const contexts = query.has_evaluation_contexts;
   return {
-    ...{ search, runtime, type, order: query.order as FlagChoice['order'] },
+    ...{ key, search, runtime, type, order: query.order as FlagChoice['order'] },
     createdBy: idsIn(createdBy),
     hasTwoVariants: query.eligible_for_experiment === 'true',
     active: active === undefined || active === 'STALE' ? undefined : active === 'true',

@@ -147,6 +147,7 @@ type FlagOrder = (typeof FLAG_ORDERS)[number];
 
 /** By what flags are chosen from those of a project, and in which order. */
 export interface FlagChoice {
+  key?: string | undefined;
   search?: string | undefined;
   active?: boolean | undefined;
   /**
@@ -178,6 +179,7 @@ function chosen(projectId: number, choice: FlagChoice, values: unknown[]): strin
     // Surveys manage their flags themselves.
     `not starts_with(f.key, ${given(SURVEY_FLAG_PREFIX)})`,
   ];
+  if (choice.key !== undefined) conditions.push(`f.key = ${given(choice.key)}`);
   if (choice.search) {
     const name = given(containsPattern(choice.search));
     // Where a search has a space, a key has - or _.

@@ -222,6 +222,8 @@ test('a search takes a space for what keys have in its place', async () => {
   expect((await listed('search=%20web%20')).sort()).toEqual(['web-analytics', 'web_dashboard']);
   expect(await listed('search=the%20dash')).toEqual(['web_dashboard']);
   expect(await listed('search=web%25')).toEqual([]);
+  expect(await listed('key=web_dashboard')).toEqual(['web_dashboard']);
+  expect(await listed('key=web')).toEqual([]);
   expect(await listed('eligible_for_experiment=true')).toEqual(['two-variants']);
   const long = await api.request(anna, 'GET', flags(anna, `?search=${'a'.repeat(201)}`));
   expect(long.statusCode).toBe(400);

@@ -4390,7 +4390,23 @@ export const MUTATIONS: readonly Mutation[] = [
     test: 'test/db/event-partitions.test.ts',
     named: 'stored lately',
   },
+  {
+    name: 'a part that takes longer than half a minute is never sent again',
+    file: 'destinations/retry.ts',
+    from: 'failedSince ??= now;',
+    to: 'failedSince ??= 0;',
+    test: 'test/destinations/retry.test.ts',
+    named: 'breaks off after minutes',
+  },
   // Management, as tools use it.
+  {
+    name: 'a flag is found by a part of the key that is asked for',
+    file: 'flags/rows/flags.ts',
+    from: 'conditions.push(`f.key = ${given(choice.key)}`)',
+    to: 'conditions.push(`starts_with(f.key, ${given(choice.key)})`)',
+    test: 'test/flags/bulk.test.ts',
+    named: 'search',
+  },
   {
     name: 'a misspelt query parameter is ignored',
     file: 'api/query-parameters.ts',

@@ -8,13 +8,17 @@ import { withInstallationDatabase } from '../stack/borrow-postgres.ts';
 import { createLogger } from '../telemetry/logger.ts';
 import type { KeyPlace } from '../tenancy/encryption-keys.ts';
 import { CommandError, UsageError } from './command-error.ts';
+import { inert, inertJson } from './inert.ts';
 import { absentTemporal, settingsOf, whyNoTemporal } from './installation.ts';
 
 export { CommandError, UsageError };
 
-export const say = (line: string) => process.stdout.write(`${line}\n`);
+/** Prints a line. Names and messages in it may come from anybody, so it stays one line that moves no cursor and changes no color. */
+export const say = (line: string) => process.stdout.write(`${inert(line)}\n`);
+export const sayJson = (value: unknown, indent?: number) =>
+  process.stdout.write(`${inertJson(JSON.stringify(value, null, indent))}\n`);
 /** Prints progress and remarks to standard error. Standard output carries results only, so that users can pipe it. */
-export const remark = (line: string) => process.stderr.write(`${line}\n`);
+export const remark = (text: string) => process.stderr.write(`${text.split('\n').map(inert).join('\n')}\n`);
 /** Hears what does not fail a command. */
 export const REMARKS = { warn: (_about: object, message: string) => void remark(message) };
 /** Hears why a command fails. Its refusal says only that Temporal is not available, whatever Temporal answered. */

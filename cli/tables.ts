@@ -1,4 +1,5 @@
 import { csvCell, withoutFormula } from '../values/csv.ts';
+import { inert } from './inert.ts';
 
 /** Rows with named columns. */
 export interface Table {
@@ -14,7 +15,7 @@ const plain = (value: unknown): string =>
 
 /** A text in one line, cut if it is long. No letter of it moves the cursor or changes a color. */
 function shown(value: unknown): string {
-  const letters = [...plain(value).replace(/\p{Cc}|\p{Cf}|\u2028|\u2029/gu, ' ')];
+  const letters = [...inert(plain(value))];
   return letters.length > WIDEST ? `${letters.slice(0, WIDEST - 1).join('')}…` : letters.join('');
 }
 

@@ -3,14 +3,27 @@ import { type Pool, transaction } from './pool.ts';
 
 /** How many changed persons are read in one transaction, besides those that changed at the same moment as the last one. */
 const AT_ONCE = 1_000;
+/** After this, what is left waits for the next call, which begins with the newest changes of all projects. */
+const LONGEST_MILLISECONDS = 2 * 60_000;
 
 interface Stop {
   signal: AbortSignal;
   beat(): void;
 }
 
-/** Reads the words of persons that changed since the last time, by which they are found. Returns how many there were. */
-export async function readPersonWords(pool: Pool, { signal, beat }: Stop, atOnce = AT_ONCE): Promise<number> {
+/**
+ * Reads the words of persons that changed since the last time, by which they are found. Returns how many there were. Projects
+ * take turns, so one with many changes does not keep the others waiting: neither now, nor with what they change meanwhile.
+ */
+export async function readPersonWords(
+  pool: Pool,
+  { signal, beat }: Stop,
+  {
+    atOnce = AT_ONCE,
+    longest = LONGEST_MILLISECONDS,
+  }: { atOnce?: number | undefined; longest?: number } = {},
+): Promise<number> {
+  const end = performance.now() + longest;
   // Later, somebody may still store a change from before.
   const before = await storedBefore(pool);
   const { rows: behind } = await pool.query(
@@ -21,14 +34,17 @@ export async function readPersonWords(pool: Pool, { signal, beat }: Stop, atOnce
     [before],
   );
   let read = 0;
-  for (const { id } of behind) {
-    for (;;) {
+  for (let left: number[] = behind.map(({ id }) => id); left.length > 0; ) {
+    const unfinished: number[] = [];
+    for (const id of left) {
       signal.throwIfAborted();
       beat();
       const some = await readSome(pool, id, before, atOnce);
       read += some;
-      if (some < atOnce) break;
+      if (some >= atOnce) unfinished.push(id);
     }
+    if (performance.now() >= end) break;
+    left = unfinished;
   }
   return read;
 }

@@ -1,4 +1,4 @@
-import { type Pool, transaction } from '../../db/pool.ts';
+import { type Pool, type Transaction, transaction } from '../../db/pool.ts';
 import { lockProject } from '../../db/projects.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
@@ -37,6 +37,29 @@ const given = (input: AnnotationInput) =>
     Object.entries(input).filter(([, value]) => value !== undefined),
   ) as Partial<AnnotationFields>;
 
+/** Refuses one more annotation, or one more that the whole organization sees, if the project has as many as it may have. */
+async function expectRoom(
+  client: Transaction,
+  projectId: number,
+  isShared: boolean,
+  isNew = true,
+): Promise<void> {
+  if (!(await lockProject(client, projectId))) throw refuse.absent('Project not found.');
+  const { all, shared } = await countAnnotations(client, projectId);
+  if (isNew && all >= ANNOTATION_LIMITS.perProject) {
+    throw refuse.invalid(
+      null,
+      `This project already has ${ANNOTATION_LIMITS.perProject} annotations, the most that it may have. Deleted ones count.`,
+    );
+  }
+  if (isShared && shared >= ANNOTATION_LIMITS.shared) {
+    throw refuse.invalid(
+      'scope',
+      `This project already has ${ANNOTATION_LIMITS.shared} annotations about the organization, the most that it may have. Deleted ones count.`,
+    );
+  }
+}
+
 export async function createAnnotation(
   { pool }: AnnotationDependencies,
   actor: Actor,
@@ -44,13 +67,7 @@ export async function createAnnotation(
   input: AnnotationInput,
 ): Promise<AnnotationRow> {
   return transaction(pool, async (client) => {
-    if (!(await lockProject(client, projectId))) throw refuse.absent('Project not found.');
-    if ((await countAnnotations(client, projectId)) >= ANNOTATION_LIMITS.perProject) {
-      throw refuse.invalid(
-        null,
-        `This project already has ${ANNOTATION_LIMITS.perProject} annotations, the most that it may have. Deleted ones count.`,
-      );
-    }
+    await expectRoom(client, projectId, input.scope === 'organization');
     const row = await insertAnnotation(client, {
       ...DEFAULTS,
       ...given(input),
@@ -81,6 +98,8 @@ export async function changeAnnotation(
       );
     }
     const patch = given(input);
+    const isShared = patch.scope === 'organization' && before.scope !== 'organization';
+    if (isShared) await expectRoom(client, key.projectId, true, false);
     await updateAnnotation(client, key, patch);
     const after = (await findAnnotation(client, key)) as AnnotationRow;
     await audit(client, actor, {

@@ -77,12 +77,17 @@ export async function updateAnnotation(
   });
 }
 
-export async function countAnnotations(queryable: Queryable, projectId: number): Promise<number> {
+/** Counts the annotations of a project, deleted ones too, and those of them that the whole organization sees. */
+export async function countAnnotations(
+  queryable: Queryable,
+  projectId: number,
+): Promise<{ all: number; shared: number }> {
   const { rows } = await queryable.query(
-    'select count(*)::int as count from annotations where project_id = $1',
+    `select count(*)::int as all, (count(*) filter (where scope = 'organization'))::int as shared
+     from annotations where project_id = $1`,
     [projectId],
   );
-  return rows[0].count;
+  return rows[0];
 }
 
 export interface AnnotationQuery {

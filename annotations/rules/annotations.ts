@@ -18,4 +18,6 @@ export const ANNOTATION_LIMITS = {
   emoji: 16,
   /** Annotations of a project, deleted ones included. They are searched without an index. */
   perProject: 10_000,
+  /** Those of them that all projects of the organization show. So a member of one project cannot flood the lists of the others. */
+  shared: 1_000,
 } as const;

@@ -13,7 +13,7 @@ import { runningDatabaseUrl } from '../../stack/borrow-postgres.ts';
 import { findKeyState, keyProblems } from '../../tenancy/encryption-keys.ts';
 import { type Finding, type Product, sealedColumns } from '../../tenancy/product.ts';
 import type { LoadProducts } from '../command-file.ts';
-import { say, settings } from '../context.ts';
+import { say, sayJson, settings } from '../context.ts';
 import { whyNoTemporal } from '../installation.ts';
 
 const finding = (check: string, ok: boolean, sentence: string): Finding => ({ check, ok, sentence });
@@ -290,7 +290,7 @@ export function doctorCommand(program: Command, products: LoadProducts): void {
     .action(async (options: { json?: boolean }) => {
       const findings = await diagnose(await products());
       const wrong = findings.filter((one) => !one.ok);
-      if (options.json) say(JSON.stringify({ ok: wrong.length === 0, findings }, null, 2));
+      if (options.json) sayJson({ ok: wrong.length === 0, findings }, 2);
       else {
         for (const { ok, check, sentence } of findings)
           say(`${ok ? 'ok    ' : 'WRONG '} ${check}: ${sentence}`);

@@ -13,7 +13,16 @@ import type { BackfillRow } from '../../exports/rows/backfills.ts';
 import { type BatchExportRow, keyOf } from '../../exports/rows/batch-exports.ts';
 import { rangeText } from '../../intervals/index.ts';
 import { OPERATOR } from '../../tenancy/actor.ts';
-import { CAUSES, CommandError, keyringOf, REMARKS, say, withPool, withTemporal } from '../context.ts';
+import {
+  CAUSES,
+  CommandError,
+  keyringOf,
+  REMARKS,
+  say,
+  sayJson,
+  withPool,
+  withTemporal,
+} from '../context.ts';
 import { findExport, findRunOfExport, findRunOrBackfill } from '../find-export.ts';
 
 interface Dependencies extends Pick<ExportCommandDependencies, 'pool' | 'temporal' | 'logger'> {
@@ -36,7 +45,7 @@ const act = <Found>(
 
 /** Prints the result: with `--json` as JSON, otherwise as a sentence. */
 const tell = ({ json }: { json?: boolean }, result: object, sentence: string): void =>
-  void say(json ? JSON.stringify(result) : sentence);
+  void (json ? sayJson(result) : say(sentence));
 
 const rangeOf = ({ start_at: start, end_at: end }: BackfillRow) =>
   rangeText({ start, end: end ?? new Date().toISOString() });
@@ -198,7 +207,7 @@ function testing(group: Command): void {
         } finally {
           await egress.close();
         }
-        if (options.json) say(JSON.stringify({ steps }));
+        if (options.json) sayJson({ steps });
         if (steps.at(-1)?.result?.status === 'Failed') process.exitCode = 1;
       }),
     );

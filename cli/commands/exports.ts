@@ -7,7 +7,7 @@ import { latestRuns } from '../../exports/rows/run-lists.ts';
 import type { RunRow } from '../../exports/rows/runs.ts';
 import { isOnce } from '../../exports/rules/once.ts';
 import { instantText } from '../../values/dates.ts';
-import { CommandError, say, withPool } from '../context.ts';
+import { CommandError, say, sayJson, withPool } from '../context.ts';
 import { allExports } from '../find-export.ts';
 import { exportActions } from './export-actions.ts';
 
@@ -103,7 +103,7 @@ export function exportsCommand(program: Command): void {
           if (row.hogql_query !== null) say(`  ${queryText(row.hogql_query)}`);
           if (last?.latest_error) say(`  ${last.latest_error}`);
         }
-        if (options.json) say(JSON.stringify({ exports: list }, null, 2));
+        if (options.json) sayJson({ exports: list }, 2);
         else if (list.length === 0) {
           say(`There is no batch export${project === undefined ? '' : ` in project ${project}`}.`);
         }

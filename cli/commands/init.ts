@@ -3,7 +3,7 @@ import { readMigrations } from '../../db/migrate.ts';
 import { createPool } from '../../db/pool.ts';
 import { setUpDatabase } from '../../db/wait.ts';
 import { bootstrap } from '../../tenancy/bootstrap.ts';
-import { CommandError, remark, say, withUrl } from '../context.ts';
+import { CommandError, remark, say, sayJson, withUrl } from '../context.ts';
 
 export function initCommand(program: Command): void {
   program
@@ -40,7 +40,7 @@ export function initCommand(program: Command): void {
               'This installation already has an organization. Use `npx sluice user create` and `npx sluice key create`.',
             );
           }
-          say(JSON.stringify(created, null, 2));
+          sayJson(created, 2);
         } finally {
           await pool.end();
         }

@@ -14,7 +14,7 @@ import {
 } from '../../tenancy/encryption-keys.ts';
 import { sealedColumns } from '../../tenancy/product.ts';
 import type { LoadProducts } from '../command-file.ts';
-import { CommandError, keyPlace, say, withPool } from '../context.ts';
+import { CommandError, keyPlace, say, sayJson, withPool } from '../context.ts';
 
 /** Processes read the file again within a few seconds. */
 const PATIENCE = 30_000;
@@ -69,7 +69,7 @@ export function keysCommand(program: Command, products: LoadProducts): void {
       withKeys(async (pool, place, columns) => {
         const state = await findKeyState(pool, columns, place.read());
         const problems = keyProblems(state);
-        if (json) say(JSON.stringify({ ...state, problems }, null, 2));
+        if (json) sayJson({ ...state, problems }, 2);
         else
           for (const line of [...describeKeys(state), ...problems.map((one) => `WRONG  ${one}`)]) say(line);
         if (problems.length > 0) process.exitCode = 1;

@@ -9,7 +9,7 @@ import type { VerifyReport } from '../../exports/rules/verify-report.ts';
 import type { ExportTemporal } from '../../exports/temporal.ts';
 import { type IntervalText, intervalText, rangeText } from '../../intervals/index.ts';
 import { OPERATOR } from '../../tenancy/actor.ts';
-import { CAUSES, CommandError, remark, say, withPool, withTemporal } from '../context.ts';
+import { CAUSES, CommandError, remark, say, sayJson, withPool, withTemporal } from '../context.ts';
 import { findExport } from '../find-export.ts';
 
 /** How long one request waits for the report. If the verification takes longer, the next request joins it. */
@@ -79,7 +79,7 @@ async function verifyAll(
       const report = await verify(temporal, row, interval);
       if (!FINE.has(report.verdict)) wrong += 1;
       if (options.json) {
-        say(JSON.stringify(report));
+        sayJson(report);
         continue;
       }
       const rows = report.destination.rows ?? report.source.rows;

@@ -1,4 +1,4 @@
-import { remark, say, UsageError } from '../context.ts';
+import { remark, say, sayJson, UsageError } from '../context.ts';
 import type { Chosen, Remote, RemoteInvocation } from './remote.ts';
 import { type BeginOptions, common, follow, instant } from './replays.ts';
 
@@ -67,7 +67,7 @@ export async function deadLetters(remote: Remote, id: string, options: DeadLette
   }
   const query = { ...(chosen(choice) as Record<string, string>), ...(limit === undefined ? {} : { limit }) };
   const found = await remote.deadLetters(id, query);
-  for (const one of found) say(json ? JSON.stringify(one) : lineOf(one));
+  for (const one of found) json ? sayJson(one) : say(lineOf(one));
   if (found.length === 0) remark('Nothing has failed that still needs somebody.');
 }
 

@@ -1,5 +1,5 @@
 import { isUuid } from '../../values/uuid.ts';
-import { CommandError, remark, say, UsageError } from '../context.ts';
+import { CommandError, remark, say, sayJson, UsageError } from '../context.ts';
 import { parseExpectation, unexpected } from './compare.ts';
 import { definition } from './definition.ts';
 import { type LocalFunction, parseJson, readFunction, readText } from './files.ts';
@@ -72,7 +72,7 @@ export async function tryFile(
     return;
   }
   const wrong = expected ? unexpected(expected, tried) : [];
-  if (options.json) say(JSON.stringify(expected ? { ...tried, unexpected: wrong } : tried, null, 2));
+  if (options.json) sayJson(expected ? { ...tried, unexpected: wrong } : tried, 2);
   else for (const line of [...report(local, tried), ...verdict(wrong, expected !== undefined)]) say(line);
   // Who expects an error is content with it.
   const isAsExpected = expected?.status === tried.status;

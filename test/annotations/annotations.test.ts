@@ -263,6 +263,26 @@ describe('between projects', () => {
     ]);
   });
 
+  test('a project floods the lists of no other one', async () => {
+    const { body } = await ask('POST', '/api/projects/', { name: 'Flooding' });
+    await api.pool.query(
+      `insert into annotations (project_id, scope, creation_type, deleted)
+       select $1, 'organization', 'USR', true from generate_series(1, $2)`,
+      [body.id, ANNOTATION_LIMITS.shared],
+    );
+    const own = await create({ content: 'Own', scope: 'project' }, body.id);
+    for (const refused of [
+      await ask('POST', of(body.id), { content: 'One more', scope: 'organization' }),
+      await ask('PATCH', of(body.id, `${own.id}/`), { scope: 'organization' }),
+    ]) {
+      expect([refused.status, refused.body.attr, refused.body.detail]).toEqual([
+        ...[400, 'scope'],
+        expect.stringContaining('already has 1000 annotations about the organization'),
+      ]);
+    }
+    expect((await ask('PATCH', of(body.id, `${own.id}/`), { content: 'Still' })).status).toBe(200);
+  });
+
   test('go with their project', async () => {
     const { body } = await ask('POST', '/api/projects/', { name: 'Doomed' });
     await create({ content: 'Doomed', scope: 'organization' }, body.id);

@@ -48,7 +48,7 @@ const list = async (query = '', tenant = anna) => {
   };
 };
 const readWords = (atOnce?: number) =>
-  readPersonWords(api.pool, { signal: new AbortController().signal, beat: () => {} }, atOnce);
+  readPersonWords(api.pool, { signal: new AbortController().signal, beat: () => {} }, { atOnce });
 const ids = async (query: string) => (await list(query)).results.map((one) => one.id);
 
 describe('a person', () => {
@@ -166,6 +166,33 @@ describe('the list', () => {
     });
     test.each(searches)('%s', async (query, expected) => {
       expect(await ids(query)).toEqual(expected);
+    });
+
+    test('a project with many changes keeps no other waiting', async () => {
+      const [many, few] = [await api.createTenant('Many'), await api.createTenant('Few')];
+      for (const [{ projectId }, count] of [
+        [many, 5],
+        [few, 1],
+      ] as const) {
+        for (let n = 0; n < count; n += 1)
+          await insertPerson(api.pool, projectId, {
+            id: uuidv7(),
+            distinct_ids: [`p${n}`],
+            properties: { name: `Name ${n}` },
+          });
+      }
+      const known = async () => {
+        const { rows } = await api.pool.query(
+          'select project_id, count(*)::int as count from person_words where project_id = any($1) group by 1 order by 1',
+          [[many.projectId, few.projectId]],
+        );
+        return rows.map((row) => row.count);
+      };
+      const work = { signal: new AbortController().signal, beat: () => {} };
+      expect(await readPersonWords(api.pool, work, { atOnce: 2, longest: 0 })).toBe(3);
+      expect(await known()).toEqual([2, 1]);
+      expect(await readPersonWords(api.pool, work, { atOnce: 2 })).toBe(3);
+      expect(await known()).toEqual([5, 1]);
     });
 
     test('those who changed since then are found by what they are called now', async () => {

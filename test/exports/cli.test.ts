@@ -54,6 +54,22 @@ describe('npx sluice exports', () => {
     });
   });
 
+  test('shows a name that commands a terminal as a name', async () => {
+    const named = async (name: string) =>
+      world.pool.query('update batch_exports set name = $2 where id = $1', [other.id, name]);
+    const name = 'Red\u001b[41m\nok     forged\u009b2J\u202e';
+    await named(name);
+    const lines = (await run('exports', '--project', '2')).stdout.split('\n');
+    expect(lines).toEqual([
+      expect.stringContaining(`${other.id}  Red [41m ok     forged 2J   project 2`),
+      '',
+    ]);
+    const json = (await run('exports', '--project', '2', '--json')).stdout;
+    expect(json).not.toMatch(/[^\n\P{Cc}]|\p{Cf}/u);
+    expect(JSON.parse(json).exports[0].name).toBe(name);
+    await named('Other');
+  });
+
   test('ends with 1 if something is missing, and tells programs all of it', async () => {
     const long = new Date(Date.now() - 10 * HOUR).toISOString();
     await world.pool.query('update batch_exports set created_at = $2, scheduled_from = $2 where id = $1', [

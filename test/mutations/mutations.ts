@@ -4405,7 +4405,7 @@ export const MUTATIONS: readonly Mutation[] = [
     from: 'conditions.push(`f.key = ${given(choice.key)}`)',
     to: 'conditions.push(`starts_with(f.key, ${given(choice.key)})`)',
     test: 'test/flags/bulk.test.ts',
-    named: 'search',
+    named: 'a search takes a space',
   },
   {
     name: 'a misspelt query parameter is ignored',
@@ -4422,6 +4422,14 @@ export const MUTATIONS: readonly Mutation[] = [
     to: "(a.project_id = $1 or a.scope = 'organization' or a.project_id in (",
     test: 'test/annotations/annotations.test.ts',
     named: 'shown in all of its projects',
+  },
+  {
+    name: 'a project floods the annotations of its organization',
+    file: 'annotations/commands/annotations.ts',
+    from: 'if (isShared && shared >= ANNOTATION_LIMITS.shared) {',
+    to: 'if (isShared && shared < 0) {',
+    test: 'test/annotations/annotations.test.ts',
+    named: 'floods the lists of no other one',
   },
   {
     name: 'a project changes the annotations of another one',
@@ -4446,6 +4454,22 @@ export const MUTATIONS: readonly Mutation[] = [
     to: "(select r.through from person_words_read r where r.project_id = $1), 'infinity')",
     test: 'test/api/persons.test.ts',
     named: 'search=lovelace',
+  },
+  {
+    name: 'the words of one project keep those of all others waiting',
+    file: 'db/person-words.ts',
+    from: 'if (performance.now() >= end) break;',
+    to: '',
+    test: 'test/api/persons.test.ts',
+    named: 'keeps no other waiting',
+  },
+  {
+    name: 'names of tenants command the terminal of an operator',
+    file: 'cli/inert.ts',
+    from: "text.replace(COMMANDS, ' ')",
+    to: 'text',
+    test: 'test/exports/cli.test.ts',
+    named: 'commands a terminal',
   },
   {
     name: 'a name that is gone still finds its person',

@@ -21,7 +21,7 @@ export interface Surroundings {
   /** The folder below it that the export must not leave. Null: the whole root, for exports from before folders. */
   folder?: string | null;
   /** What an export would write, for tests of the destination. Undefined: it is not known. */
-  columns?: readonly Column[] | undefined;
+  columns?: (() => Promise<readonly Column[] | undefined>) | undefined;
   /** How often a failed request is repeated in the middle of an attempt. */
   patience?: Patience;
   /** How long the destination is waited for. Tests make it shorter. */

@@ -27,6 +27,10 @@ const newTest = z.object({
   destination,
   step: index,
   model: z.string().optional().meta({ description: 'The model of the export.' }),
+  hogql_query: z
+    .string()
+    .nullish()
+    .meta({ description: 'The query of the export, whose columns a table has to take.' }),
 });
 const storedTest = z.object({
   destination: changedDestination.optional(),
@@ -80,7 +84,12 @@ export function testRoutes(app: App, deps: ExportRouteDependencies): void {
       async (request, reply) => {
         const { body, project, organization } = request;
         const place = project ? { projectId: project.id } : { organizationId: organization.id };
-        const wanted = { step: body.step, model: body.model, signal: clientOf(reply) };
+        const wanted = {
+          step: body.step,
+          model: body.model,
+          hogqlQuery: body.hogql_query,
+          signal: clientOf(reply),
+        };
         return testDestination(deps, actorOf(request), place, body.destination, wanted);
       },
     );

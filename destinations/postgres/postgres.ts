@@ -73,8 +73,8 @@ export const postgres: RowsDestination<PostgresConfig> = {
               return `The user needs the rights ${found.may_insert ? '' : 'insert, '}select and update on ${tableName(config)}`;
             if (!found) await session.query(`create table ${tableName(config)} (${quoted('one')} integer)`);
             await session.query('rollback');
-            const columns = surroundings.columns ?? [];
-            const doubts = found && columns.length > 0 ? await tableDoubts(session, config, columns) : [];
+            const columns = found ? ((await surroundings.columns?.()) ?? []) : [];
+            const doubts = columns.length > 0 ? await tableDoubts(session, config, columns) : [];
             if (doubts.length === 0) return undefined;
             return {
               passed: `Warning: ${tableName(config)} may not take all rows, and a run leaves out those that it does not take: ${doubts.join('; ')}.`,

@@ -12,14 +12,18 @@ import type { Model } from '../../models/index.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { type Activity, audit } from '../../tenancy/audit.ts';
+import { type ExportQueryRow, exportQuery } from '../reads/query.ts';
 import { openSettings } from '../reads/settings.ts';
 import { folderOf } from '../reads/stored-target.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
+import { reads } from './effort.ts';
 import type { DestinationInput } from './prepare.ts';
 import { refusing } from './refusals.ts';
 
-type Dependencies = Pick<ExportCommandDependencies, 'pool' | 'egress' | 'exportRoot' | 'diskOf' | 'limits'>;
+type Dependencies = Pick<ExportCommandDependencies, 'pool' | 'egress' | 'exportRoot' | 'diskOf' | 'limits'> &
+  // Without these, nobody knows what a query selects.
+  Partial<Pick<ExportCommandDependencies, 'compiler' | 'compiling'>>;
 
 /** A step of a test, and when nobody waits for its result any more. */
 export interface WantedStep {
@@ -44,10 +48,30 @@ export async function testDestination(
   actor: Actor,
   place: { projectId: number } | { organizationId: string },
   { type, config }: DestinationInput & { type: string },
-  { model, ...wanted }: WantedStep & { model?: string | undefined },
+  {
+    model,
+    hogqlQuery,
+    ...wanted
+  }: WantedStep & { model?: string | undefined; hogqlQuery?: string | null | undefined },
 ): Promise<ShownStep> {
   const folder = 'projectId' in place ? projectFolder(place.projectId) : NOBODYS;
-  const columns = await columnsOf(type, model);
+  const columns = () =>
+    hogqlQuery && 'projectId' in place
+      ? selectedBy(
+          deps,
+          {
+            ...{
+              project_id: place.projectId,
+              destination_type: type,
+              config: {},
+              timezone: 'UTC',
+              filters: null,
+            },
+            ...{ hogql_query: hogqlQuery, model: null },
+          },
+          wanted.signal,
+        )
+      : columnsOf(type, model);
   const settings = { type, config: config ?? {} };
   return runStep(deps, actor, { ...place, itemId: '', folder }, { settings, columns }, wanted);
 }
@@ -68,11 +92,27 @@ export async function testExportDestination(
     return mergeSettings(stored, { type: input?.type ?? stored.type, config: input?.config ?? {} });
   });
   const folder = folderOf(row.project_id, row, settings);
-  // What a query selects is only known when it is compiled.
-  const columns =
-    row.hogql_query === null && row.schema === null ? await columnsOf(settings.type, row.model) : undefined;
+  const columns = () =>
+    row.hogql_query === null
+      ? columnsOf(settings.type, row.model)
+      : selectedBy(deps, { ...row, destination_type: settings.type }, wanted.signal);
   const about = { projectId: row.project_id, itemId: row.id, folder };
   return runStep(deps, actor, about, { settings, columns }, wanted);
+}
+
+/** The columns that a query selects. Undefined: there is no compiler. */
+async function selectedBy(
+  { compiler, compiling }: Dependencies,
+  row: ExportQueryRow,
+  signal: AbortSignal | undefined,
+): Promise<readonly Column[] | undefined> {
+  if (!compiler || !compiling) return undefined;
+  const asker = { projectId: row.project_id, signal };
+  const anyTime = { start: null, end: Date.now() };
+  const query = await refusing(() =>
+    reads({ compiler, compiling }, asker, (one) => exportQuery(one, row, anyTime)),
+  );
+  return query.columns;
 }
 
 /** The default columns of a model at a type of destination. Undefined: there is no such model, or it has none there. */
@@ -92,7 +132,10 @@ async function runStep(
     folder,
     ...tested
   }: Pick<Activity, 'projectId' | 'organizationId' | 'itemId'> & { folder: string | null },
-  { settings, columns }: { settings: DestinationSettings; columns: readonly Column[] | undefined },
+  {
+    settings,
+    columns,
+  }: { settings: DestinationSettings; columns: () => Promise<readonly Column[] | undefined> },
   { step, signal }: WantedStep,
 ): Promise<ShownStep> {
   const { type } = settings;

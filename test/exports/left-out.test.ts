@@ -1,5 +1,6 @@
-import { describe, expect, test } from '@jest/globals';
+import { afterAll, describe, expect, test } from '@jest/globals';
 import { failureOf } from '../../activities/failures.ts';
+import { Turns } from '../../db/turns.ts';
 import { DestinationError } from '../../destinations/errors.ts';
 import { createEgress } from '../../egress/egress.ts';
 import { listTestSteps, testExportDestination } from '../../exports/commands/test-destination.ts';
@@ -9,11 +10,12 @@ import { ofSource } from '../../exports/runs/source.ts';
 import { describeRejected } from '../../exports/runs/transfer.ts';
 import type { Column } from '../../formats/columns.ts';
 import { BrokenRowsError } from '../../formats/copy-format.ts';
-import { ModelError } from '../../models/index.ts';
+import { createCompiler, ModelError } from '../../models/index.ts';
 import { parseKeyring } from '../../secrets/envelope.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
 import { OPERATOR } from '../../tenancy/actor.ts';
 import { exportConcurrency, lanesOf } from '../../worker/export-tools.ts';
+import { PATIENCE } from '../support/eventually.ts';
 import { postgresSettings } from '../support/postgres-settings.ts';
 import { exportWorldForFile, fillHour, hourly } from './support.ts';
 
@@ -64,11 +66,17 @@ describe('rows into Postgres', () => {
 });
 
 describe('the test of a Postgres', () => {
-  const lastStep = async (table: string, model?: 'persons') => {
-    const row = await world.create('Postgres', postgresConfig(table), model ? { model } : {});
+  const compiler = createCompiler({ threads: 1, timeoutMs: PATIENCE });
+  const compiling = new Turns({ atOnce: 1 });
+  afterAll(() => compiler.close());
+  const lastStep = async (table: string, model?: 'persons', query?: string) => {
+    const row = await world.create('Postgres', postgresConfig(table), {
+      ...(model ? { model } : {}),
+      ...(query ? { hogql_query: query } : {}),
+    });
     const egress = createEgress({ allow: '127.0.0.1,localhost' });
     const keyring = parseKeyring(world.config.SLUICE_ENCRYPTION_KEYS as string);
-    const deps = { pool: world.pool, egress, keyring, exportRoot: world.root };
+    const deps = { pool: world.pool, egress, keyring, exportRoot: world.root, compiler, compiling };
     const wanted = { step: listTestSteps('Postgres').length - 1 };
     return testExportDestination(deps, OPERATOR, row, undefined, wanted).finally(() => egress.close());
   };
@@ -85,6 +93,21 @@ describe('the test of a Postgres', () => {
         'Warning: "public"."doubtful" may not take all rows, and a run leaves out those that it does not take: ' +
         'event is character varying(8), and the export writes texts; distinct_id is integer, and the export writes texts; ' +
         'tenant must have a value (not null), and the export writes none.',
+    });
+  });
+
+  test('knows the columns that a query selects', async () => {
+    await world.pool.query(
+      'create table chosen (name varchar(5), n integer, event text, missing text not null)',
+    );
+    const query = 'select event as name, toInt(1) as n, event from events';
+    expect((await lastStep('chosen', undefined, query)).result).toEqual({
+      status: 'Passed',
+      message:
+        'Warning: "public"."chosen" may not take all rows, and a run leaves out those that it does not take: ' +
+        'name is character varying(5), and the export writes texts; ' +
+        'n is integer, and the export writes large integers; ' +
+        'missing must have a value (not null), and the export writes none.',
     });
   });
 

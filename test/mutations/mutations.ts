@@ -4391,6 +4391,14 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'stored lately',
   },
   {
+    name: 'the test of a destination takes a query for a whole model',
+    file: 'exports/commands/test-destination.ts',
+    from: 'row.hogql_query === null\n',
+    to: 'row.id !== undefined\n',
+    test: 'test/exports/left-out.test.ts',
+    named: 'columns that a query selects',
+  },
+  {
     name: 'a part that takes longer than half a minute is never sent again',
     file: 'destinations/retry.ts',
     from: 'failedSince ??= now;',

@@ -68,27 +68,31 @@ export async function rememberNames(
 ): Promise<Remembered[] | undefined> {
   return transaction(pool, async (client) => {
     // One process at a time counts and adds, and none after the project was deleted.
-    const { rowCount } = await client.query('select from projects where id = $1 for no key update', [
-      projectId,
-    ]);
+    const { rowCount } = await client.query({
+      name: 'lock-project-of-names',
+      text: 'select from projects where id = $1 for no key update',
+      values: [projectId],
+    });
     if (rowCount === 0) return undefined;
-    const given = [projectId, JSON.stringify(names)];
-    const { rows } = await client.query<Compared>(
-      `with ${GIVEN}
+    const values = [projectId, JSON.stringify(names)];
+    const { rows } = await client.query<Compared>({
+      name: 'compare-names',
+      text: `with ${GIVEN}
        select given.place, given.index, d.name is not null as is_known,
          d.property_type is not null or given.type is not null as is_typed,
          coalesce(extract(epoch from d.last_seen_at - now()) * 1000 + ${HOUR_MS}, ${HOUR_MS})::float8 as due_in
        from given left join definitions d on ${SAME} order by given.place`,
-      given,
-    );
-    await client.query(
-      `with ${GIVEN}
+      values,
+    });
+    await client.query({
+      name: 'renew-names',
+      text: `with ${GIVEN}
        update definitions d set
          last_seen_at = case when ${IS_DUE} then now() else d.last_seen_at end,
          property_type = coalesce(d.property_type, given.type)
        from given where ${SAME} and (${IS_DUE} or d.property_type is null and given.type is not null)`,
-      given,
-    );
+      values,
+    });
     const added = await addNames(
       client,
       projectId,
@@ -121,13 +125,14 @@ async function addNames(
       added.push(...wanted.slice(0, await roomFor(client, projectId, kind, wanted.length)));
   }
   if (added.length === 0) return new Set();
-  await client.query(
-    `insert into definitions (project_id, kind, group_type_index, name, property_type)
+  await client.query({
+    name: 'add-names',
+    text: `insert into definitions (project_id, kind, group_type_index, name, property_type)
      select $1, kind, index, name, type
      from jsonb_to_recordset($2::jsonb) as n (kind text, index smallint, name text, type text)
      on conflict do nothing`,
-    [projectId, JSON.stringify(added)],
-  );
+    values: [projectId, JSON.stringify(added)],
+  });
   return new Set(added.map((one) => one.place));
 }
 
@@ -141,10 +146,11 @@ async function roomFor(
   kind: DefinitionKind,
   wanted: number,
 ): Promise<number> {
-  const { rows } = await client.query(
-    'select count(*)::int as count from definitions where project_id = $1 and kind = $2',
-    [projectId, kind],
-  );
+  const { rows } = await client.query({
+    name: 'count-names',
+    text: 'select count(*)::int as count from definitions where project_id = $1 and kind = $2',
+    values: [projectId, kind],
+  });
   const room = MOST_DEFINITIONS[kind] - rows[0].count;
   if (room >= wanted) return wanted;
   const { rowCount } = await client.query(

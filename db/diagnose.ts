@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { migrationState } from './migrate.ts';
+import { secondsBehind } from './person-carrying.ts';
 
 export interface DatabaseReport {
   version: number;
@@ -14,6 +15,8 @@ export interface DatabaseReport {
   bufferBytes: number;
   /** How large its log may grow between two checkpoints. */
   logBytes: number;
+  /** How old the copied properties of persons are. Null: there are none. */
+  personsBehindSeconds: number | null;
   /** How many connections Postgres accepts from users like this one. */
   connections: number;
 }
@@ -50,8 +53,9 @@ export async function diagnoseDatabase(url: string): Promise<DatabaseReport> {
             )
           ).rows[0]
         : { organizations: 0, users: 0 };
+    const personsBehindSeconds = applied === known ? await secondsBehind(client) : null;
     const { now: _, ...found } = rows[0];
-    return { ...found, applied, known, clockSkewSeconds, ...counts };
+    return { ...found, applied, known, clockSkewSeconds, ...counts, personsBehindSeconds };
   } finally {
     await client.end();
   }

@@ -33,6 +33,12 @@ function opened([stamp, answer = null]: readonly (string | null)[] = []): Opened
   return { stamp: bytes, answer };
 }
 
+/**
+ * Postgres plans each of the statements of such a transaction once for a connection, and not for each number of rows again: all of
+ * them find their rows by keys.
+ */
+const PLAN_ONCE = 'set local plan_cache_mode = force_generic_plan';
+
 /** `question` is an expression whose value is a text. It is asked after the lock was granted. */
 const openingSql = (question: string | undefined) =>
   question === undefined ? STAMP_SQL : `${STAMP_SQL}, (${question}) as answer`;
@@ -46,7 +52,7 @@ export async function openWithNewIds(
   ids: Feed,
   { next, question }: { next?: FollowUp<unknown> | undefined; question?: string | undefined } = {},
 ): Promise<Opened> {
-  const rows = await copyIn(client, `begin; ${openingSql(question)}; ${COPY_IDS}`, ids, next);
+  const rows = await copyIn(client, `begin; ${PLAN_ONCE}; ${openingSql(question)}; ${COPY_IDS}`, ids, next);
   return opened(rows.at(-1));
 }
 
@@ -80,7 +86,7 @@ export async function openWithSomeNewIds<T>(
   idOf: (event: T) => EventId,
   question?: string,
 ): Promise<Opened & { fresh: Set<string> }> {
-  await client.query('begin');
+  await client.query(`begin; ${PLAN_ONCE}`);
   // The text contains two statements, so node-postgres returns a list of results.
   const [, asked] = (await client.query(openingSql(question))) as unknown as {
     rows: { stamp: string; answer?: string | null }[];

@@ -1,6 +1,6 @@
 import { int4Array, jsonbArray, textArray, uuidArray } from './binary-arrays.ts';
 import { instantOf, microsecondsOf, takeStamp } from './horizon.ts';
-import { type Pool, type Transaction, transaction } from './pool.ts';
+import { type Pool, type Queryable, type Transaction, transaction } from './pool.ts';
 
 /** A range of events by their time of the horizon, in microseconds since 2000: from `from` on, and before `to`. */
 export interface Range {
@@ -18,6 +18,14 @@ export async function uncarried(pool: Pool, horizon: string): Promise<Range> {
     [horizon],
   );
   return rows[0];
+}
+
+/** How many seconds ago the events were stored that persons have the copied properties of. Null: no event was ever stored. */
+export async function secondsBehind(queryable: Queryable): Promise<number | null> {
+  const { rows } = await queryable.query(
+    `select extract(epoch from clock_timestamp() - through)::float8 as seconds from person_carrying`,
+  );
+  return rows[0] ? Math.max(0, rows[0].seconds) : null;
 }
 
 const INSIDE = `inserted_at >= ${instantOf('$1::bigint')} and inserted_at < ${instantOf('$2::bigint')}`;

@@ -1,6 +1,7 @@
 // The worker process. Runs workflows and activities until it is told to stop.
 import { setTimeout as pause } from 'node:timers/promises';
 import { Runtime } from '@temporalio/worker';
+import { registerCarryingMetrics } from '../capture/carrying-metrics.ts';
 import { workerPools } from '../config.ts';
 import { createEgress } from '../egress/egress.ts';
 import { createExportMetrics } from '../exports/runs/metrics.ts';
@@ -34,6 +35,7 @@ await runProcess('worker', async ({ config, logger, stopping, database, keys }) 
   const schedules = createSchedules(config, logger);
   database.registerMetrics(registry);
   const exportMetrics = createExportMetrics(registry);
+  registerCarryingMetrics(registry, pool);
   for (const product of PRODUCTS) product.registerMetrics?.(registry, pool);
   const metrics =
     config.SLUICE_METRICS_PORT > 0

@@ -19,6 +19,8 @@ import { whyNoTemporal } from '../installation.ts';
 const finding = (check: string, ok: boolean, sentence: string): Finding => ({ check, ok, sentence });
 const GIBIBYTE = 1024 ** 3;
 const CLOCK_TOLERANCE_SECONDS = 2;
+/** Maintenance carries copied properties every few minutes. */
+const MOST_BEHIND_SECONDS = 30 * 60;
 /** What Postgres has as it comes, if nobody sets it. */
 const STOCK = { bufferBytes: 128 * 1024 ** 2, logBytes: GIBIBYTE };
 
@@ -102,6 +104,21 @@ function lookAtRoom({ bufferBytes, logBytes }: DatabaseReport): Finding {
   return finding('memory and log', true, has + advice);
 }
 
+/** Says how old the copied properties of persons are. */
+function lookAtPersons({ personsBehindSeconds: seconds }: DatabaseReport): Finding {
+  if (seconds === null) return finding('persons', true, 'No event has changed a person yet.');
+  const minutes = Math.round(seconds / 60);
+  const age = `Persons have the pages and other copied properties of the events up to ${minutes} ${minutes === 1 ? 'minute' : 'minutes'} ago.`;
+  const isFresh = seconds <= MOST_BEHIND_SECONDS;
+  return finding(
+    'persons',
+    isFresh,
+    isFresh
+      ? age
+      : `${age} The step carryProperties of maintenance is behind: look whether a worker runs, and at sluice-maintenance in the Temporal UI.`,
+  );
+}
+
 function lookAtReport(report: DatabaseReport, config: Config): Finding[] {
   const needed = mostConnections(config);
   const lacking = report.known - report.applied;
@@ -138,6 +155,7 @@ function lookAtReport(report: DatabaseReport, config: Config): Finding[] {
         ? `Postgres accepts ${report.connections} connections. One API process and one worker open ${needed} at most.`
         : `Postgres accepts only ${report.connections} connections, but one API process and one worker open up to ${needed}. Raise max_connections, or lower SLUICE_DATABASE_POOL, SLUICE_READING_POOL or SLUICE_EXPORT_CONCURRENCY.`,
     ),
+    lookAtPersons(report),
     finding(
       'organizations',
       report.organizations > 0,

@@ -2,11 +2,13 @@ import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { registerCarryingMetrics } from '../../capture/carrying-metrics.ts';
 import { createIngest, type Ingest } from '../../capture/ingest.ts';
 import { addLayer, type Layer, latestOf } from '../../capture/persons/copied.ts';
 import { instantOf, takeStamp } from '../../db/horizon.ts';
 import { deletePersons } from '../../db/person-deletions.ts';
 import { createPool, type Pool, transaction } from '../../db/pool.ts';
+import { createRegistry } from '../../telemetry/metrics.ts';
 import { databaseForFile } from '../support/database.ts';
 import { PATIENCE } from '../support/eventually.ts';
 import { rounds } from '../support/rounds.ts';
@@ -376,4 +378,17 @@ test('layers: in whatever order events are read, the latest value of each proper
     ),
     { numRuns: rounds(2_000, 100_000) },
   );
+});
+
+test('a metric tells how old the copied properties of persons are', async () => {
+  const registry = createRegistry('test');
+  registerCarryingMetrics(registry, pool);
+  const age = async () =>
+    Number(/^sluice_persons_behind_seconds\{process="test"\} (\S+)$/m.exec(await registry.metrics())?.[1]);
+  await pool.query('delete from person_carrying');
+  expect(await age()).toBe(0);
+  await pool.query(`insert into person_carrying (through) values (now() - interval '1 hour')`);
+  expect(await age()).toBeGreaterThan(3_599);
+  await carryAll(pool);
+  expect(await age()).toBeLessThan(3_599);
 });

@@ -161,6 +161,35 @@ describe('npx sluice', () => {
     expect(dead.stdout + dead.stderr).not.toContain('geheim');
   });
 
+  test('doctor tells how old the copied properties of persons are', async () => {
+    const asked = async () => {
+      const { stdout } = await run('doctor', '--json');
+      const { findings } = JSON.parse(stdout) as { findings: { check: string }[] };
+      return findings.find(({ check }) => check === 'persons');
+    };
+    const carried = (ago: string) =>
+      database.pool.query(
+        `insert into person_carrying (through) values (now() - $1::interval)
+         on conflict (only_row) do update set through = excluded.through`,
+        [ago],
+      );
+    await database.pool.query('delete from person_carrying');
+    expect(await asked()).toMatchObject({ ok: true, sentence: 'No event has changed a person yet.' });
+    await carried('4 minutes');
+    expect(await asked()).toEqual({
+      check: 'persons',
+      ok: true,
+      sentence: 'Persons have the pages and other copied properties of the events up to 4 minutes ago.',
+    });
+    await carried('2 hours');
+    expect(await asked()).toMatchObject({
+      ok: false,
+      sentence: expect.stringContaining(
+        'up to 120 minutes ago. The step carryProperties of maintenance is behind',
+      ),
+    });
+  });
+
   test('a wrong setting is named', async () => {
     const result = await sluice(['user', 'list'], { SLUICE_DATADIR: 'x', PORT: 'eighty' });
     expect(result.code).toBe(1);

@@ -1,4 +1,5 @@
 import { createActivities, createHeavyActivities } from '../../activities/index.ts';
+import { registerCarryingMetrics } from '../../capture/carrying-metrics.ts';
 import { LOCKS } from '../../db/locks.ts';
 import type { Pool } from '../../db/pool.ts';
 import { createExportMetrics } from '../../exports/runs/metrics.ts';
@@ -10,6 +11,7 @@ import * as workflows from '../../workflows/index.ts';
 export function workerRegistry(pool: Pool): Registry {
   const registry = createRegistry('worker');
   createExportMetrics(registry);
+  registerCarryingMetrics(registry, pool);
   for (const product of PRODUCTS) product.registerMetrics?.(registry, pool);
   return registry;
 }

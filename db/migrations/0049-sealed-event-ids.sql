@@ -1,0 +1,167 @@
+-- The ids of events do not stay in event_ids for ever: maintenance copies them into blocks of sorted ids, and takes them from the
+-- table only after the blocks can be asked. See docs/ingestion.md and db/event-id-sealing.ts.
+
+-- Some million ids that were sealed together.
+create table event_id_segments (
+  number integer primary key,
+  ids integer not null default 0,
+  -- While it is filled, the last id of event_ids that was copied.
+  last_project integer not null default -2147483648,
+  last_uuid uuid not null default '00000000-0000-0000-0000-000000000000',
+  filled_at timestamptz,
+  -- From here on, whoever stores events asks it.
+  sealed_at timestamptz,
+  -- The last block whose ids were taken from event_ids.
+  removed_project integer not null default -2147483648,
+  removed_uuid uuid not null default '00000000-0000-0000-0000-000000000000',
+  -- From here on, event_ids has none of its ids.
+  removed_at timestamptz
+);
+
+-- Up to 336 ids of a project, which fill a page: 16 bytes of uuid and 8 of timestamp for each, in the order of the uuids.
+create table event_id_blocks (
+  segment integer not null,
+  project_id integer not null,
+  first uuid not null,
+  ids bytea not null,
+  primary key (segment, project_id, first)
+);
+alter table event_id_blocks alter column ids set storage plain;
+-- For the deletion of a project.
+create index event_id_blocks_project on event_id_blocks (project_id);
+
+-- Bloom filters. They say of nearly every id that it is in none of some segments. All of them can be made again from the blocks.
+create table event_id_filters (
+  -- Which ids: the first 14 bits of their hashes.
+  part integer not null,
+  number integer not null,
+  bits bytea not null check (octet_length(bits) > 0),
+  primary key (part, number)
+);
+alter table event_id_filters alter column bits set storage plain;
+
+-- The filters that are there, each with all of its rows. Positive: the filter of the segment with this number. Negative: that of
+-- several segments, which have none of their own.
+create table event_id_filter_sets (
+  number integer primary key,
+  first_segment integer not null,
+  last_segment integer not null,
+  -- The hash of a certain id. A Postgres that hashes otherwise does not ask this filter.
+  sample bigint not null,
+  -- What the rows of the filter hash to.
+  digest text not null
+);
+
+-- Whether an id with this hash may be in a filter.
+create function event_id_may_be_in(bits bytea, hash bigint) returns boolean language sql immutable parallel safe as $$
+  select get_bit(bits, (hash & 33554431) % (octet_length(bits) * 8)) = 1
+    and get_bit(bits, ((hash & 33554431) + (hash >> 25 & 33554431)) % (octet_length(bits) * 8)) = 1
+    and get_bit(bits, ((hash & 33554431) + 2 * (hash >> 25 & 33554431)) % (octet_length(bits) * 8)) = 1
+    and get_bit(bits, ((hash & 33554431) + 3 * (hash >> 25 & 33554431)) % (octet_length(bits) * 8)) = 1
+$$;
+
+-- The timestamp of an id in a block. Null: it is not there.
+create function event_time_in_block(ids bytea, wanted uuid) returns timestamptz language plpgsql immutable parallel safe as $$
+declare
+  key bytea := uuid_send(wanted);
+  low integer := 0;
+  high integer := octet_length(ids) / 24 - 1;
+  middle integer;
+  found bytea;
+  microseconds bigint;
+begin
+  while low <= high loop
+    middle := (low + high) / 2;
+    found := substr(ids, middle * 24 + 1, 16);
+    if found = key then
+      microseconds := ('x' || encode(substr(ids, middle * 24 + 17, 8), 'hex'))::bit(64)::bigint;
+      -- In one step, a distant time would lose its last digits.
+      return timestamptz '2000-01-01 00:00:00+00' + microseconds / 1000000 * interval '1 second'
+        + microseconds % 1000000 * interval '1 microsecond';
+    elsif found < key then low := middle + 1;
+    else high := middle - 1;
+    end if;
+  end loop;
+  return null;
+end $$;
+
+-- Which of these ids are sealed, by their places in the arrays, and the timestamps of their events. A filter only tells where an id
+-- cannot be: the blocks decide.
+create function sealed_event_ids(projects integer[], uuids uuid[]) returns table (place integer, stored timestamptz)
+-- Its plans are kept, also those that were made while the tables were empty.
+language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+  sets bigint;
+  unfiltered integer[];
+  one record;
+  block record;
+begin
+  select count(*) into sets from event_id_filter_sets;
+  select coalesce(array_agg(s.number), '{}') into unfiltered
+    from event_id_segments s
+    where s.sealed_at is not null and not exists (
+      select from event_id_filter_sets f
+      where s.number between f.first_segment and f.last_segment
+        and f.sample = uuid_hash_extended('01234567-89ab-4cde-8f01-23456789abcd', 1));
+  for one in
+    select n.place, n.project_id, n.uuid, f.hits, f.count < sets as unsure
+    from (select u.place, u.project_id, u.uuid, uuid_hash_extended(u.uuid, u.project_id) as hash
+        from unnest(projects, uuids) with ordinality as u (project_id, uuid, place) offset 0) n
+      cross join lateral (
+        select count(*) as count, array_agg(o.number) filter (where event_id_may_be_in(o.bits, n.hash)) as hits
+        from event_id_filters o
+        where o.part = (n.hash >> 50)::integer & 16383) f
+    where f.hits is not null or f.count < sets or cardinality(unfiltered) > 0
+  loop
+    -- The rows of a filter that are lost make it useless: then all segments are asked.
+    for block in
+      select b.ids
+      from event_id_segments s cross join lateral (
+        select o.ids from event_id_blocks o
+        where o.segment = s.number and o.project_id = one.project_id and o.first <= one.uuid
+        order by o.first desc limit 1) b
+      where s.sealed_at is not null and (one.unsure or s.number = any(unfiltered) or exists (
+        select from event_id_filter_sets g
+        where g.number = any(one.hits) and s.number between g.first_segment and g.last_segment))
+    loop
+      stored := event_time_in_block(block.ids, one.uuid);
+      if stored is not null then
+        place := one.place;
+        return next;
+        exit;
+      end if;
+    end loop;
+  end loop;
+end $$;
+
+-- Whoever writes into event_ids is told of ids that are sealed, also a process of an older version, which does not ask. It would not
+-- store its events, and would be told again: so it is told to come back later, when it may have been replaced.
+create function refuse_sealed_event_ids() returns trigger language plpgsql as $$
+declare
+  projects integer[];
+  uuids uuid[];
+begin
+  if not exists (select from event_id_segments where sealed_at is not null) then return null; end if;
+  select array_agg(f.project_id), array_agg(f.uuid) into projects, uuids from fresh f;
+  if exists (select from sealed_event_ids(projects, uuids)) then
+    raise exception using errcode = 'serialization_failure', table = 'event_ids',
+      message = 'an event with the same project and uuid was stored before';
+  end if;
+  return null;
+end $$;
+
+-- Writers would queue behind a lock that waits for somebody else, so it waits shortly, and again.
+do $$
+begin
+  for attempt in 1..100 loop
+    begin
+      set local lock_timeout = '1s';
+      create trigger refuse_sealed after insert on event_ids referencing new table as fresh
+        for each statement execute function refuse_sealed_event_ids();
+      return;
+    exception when lock_not_available then
+      perform pg_sleep(1);
+    end;
+  end loop;
+  raise 'event_ids was locked by somebody else all the time';
+end $$;

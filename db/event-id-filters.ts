@@ -1,7 +1,5 @@
-import { createHash } from 'node:crypto';
-
-/** A filter is divided by the first bits of hashes into so many rows. */
-export const PARTS = 16_384;
+/** A filter is divided by the first 16 bits of hashes into so many rows; `event_id_part` of the database chooses the row. */
+export const PARTS = 65_536;
 /** An id in a block: its uuid and its timestamp. */
 export const ID_BYTES = 24;
 const UUID_BYTES = 16;
@@ -60,52 +58,64 @@ export function hashId(bytes: Buffer, at: number, projectId: number, hash: Hash)
   hash.low = c >>> 0;
 }
 
-const TWO_7 = 2 ** 7;
-const PROBES = 4;
-const PROBE_BITS = 25;
-const PROBE_MASK = 2 ** PROBE_BITS - 1;
+const WORD_BYTES = 8;
+const BITS = 0x3f;
 
-/** A Bloom filter in parts of the same size. `event_id_may_be_in` of the database asks it. */
+/**
+ * Some of the parts of a Bloom filter, of the same size each. An id has three bits in each of two words of its part, so that most
+ * questions are answered by one word. `sealed_event_ids` of the database asks it.
+ */
 export class IdFilter {
+  /** The words of the parts, as Postgres sends them. */
   readonly #bits: Buffer;
-  readonly #partBytes: number;
+  readonly #from: number;
+  readonly #to: number;
+  /** A mask. */
+  readonly #all: number;
+  readonly words: number;
   readonly #hash: Hash = { high: 0, low: 0 };
 
-  constructor(ids: number, bitsForId: number) {
-    this.#partBytes = Math.max(1, Math.ceil((ids * bitsForId) / PARTS / 8));
-    this.#bits = Buffer.alloc(PARTS * this.#partBytes);
+  /** With the parts from `from` to before `to`, of `all`. */
+  constructor(words: number, { from, to, all }: { from: number; to: number; all: number }) {
+    [this.words, this.#from, this.#to, this.#all] = [words, from, to, all - 1];
+    this.#bits = Buffer.alloc((to - from) * words * WORD_BYTES);
   }
 
   /** Adds the ids of a block. */
   addBlock(projectId: number, ids: Buffer): void {
-    const [hash, bits, size] = [this.#hash, this.#bits, this.#partBytes * 8];
+    const hash = this.#hash;
     for (let at = 0; at < ids.length; at += ID_BYTES) {
       hashId(ids, at, projectId, hash);
-      const begin = (hash.high >>> 18) * this.#partBytes;
-      let position = hash.low & PROBE_MASK;
-      // The next 25 bits: 7 of the low half and 18 of the high one.
-      const step = (hash.low >>> PROBE_BITS) + (hash.high & 0x3ffff) * TWO_7;
-      for (let probe = 0; probe < PROBES; probe += 1) {
-        const bit = position % size;
-        bits[begin + (bit >> 3)] = (bits[begin + (bit >> 3)] as number) | (1 << (bit & 7));
-        position += step;
-      }
+      const { high, low } = hash;
+      const part = (high >>> 16) & this.#all;
+      if (part < this.#from || part >= this.#to) continue;
+      const begin = (part - this.#from) * this.words;
+      const one = begin + ((((high & 0xffff) << 8) | (low >>> 24)) % this.words);
+      this.#set(one, low & BITS);
+      this.#set(one, (low >>> 6) & BITS);
+      this.#set(one, (low >>> 12) & BITS);
+      const other = begin + ((low & 0xffffff) % this.words);
+      this.#set(other, ((high << 2) | (low >>> 30)) & BITS);
+      this.#set(other, (high >>> 4) & BITS);
+      this.#set(other, (high >>> 10) & BITS);
     }
   }
 
-  part(number: number): Buffer {
-    return this.#bits.subarray(number * this.#partBytes, (number + 1) * this.#partBytes);
+  #set(word: number, bit: number): void {
+    const at = word * WORD_BYTES + 7 - (bit >> 3);
+    this.#bits[at] = (this.#bits[at] as number) | (1 << (bit & 7));
+  }
+
+  /** The words of so many parts from this one on, one part after the other. */
+  parts(from: number, count: number): Buffer {
+    const bytes = this.words * WORD_BYTES;
+    return this.#bits.subarray((from - this.#from) * bytes, (from - this.#from + count) * bytes);
   }
 }
 
-/** The digest of the rows of a filter. */
-export const DIGEST_SQL = `md5(string_agg(md5(bits), '' order by part))`;
+/** So many words has each part of a filter of so many ids. */
+export const wordsFor = (ids: number, bitsForId: number, parts: number): number =>
+  Math.max(1, Math.ceil((ids * bitsForId) / parts / WORD_BYTES / 8));
 
-/** Makes the same digest of rows that are given in their order. */
-export function createDigest() {
-  const whole = createHash('md5');
-  return {
-    add: (row: Buffer) => void whole.update(createHash('md5').update(row).digest('hex')),
-    value: () => whole.digest('hex'),
-  };
-}
+/** The digest of the rows of a filter. */
+export const DIGEST_SQL = `md5(string_agg(md5(array_send(bits)), '' order by part))`;

@@ -1,6 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import {
-  createDigest,
   DIGEST_SQL,
   type Hash,
   hashId,
@@ -8,6 +7,7 @@ import {
   IdFilter,
   PARTS,
   SAMPLE,
+  wordsFor,
 } from './event-id-filters.ts';
 import { LOCKS } from './locks.ts';
 import { type LongWork, onConnection } from './on-connection.ts';
@@ -18,8 +18,10 @@ import { uuidBytes } from './uuid-bytes.ts';
 export interface SealingSizes {
   /** When event_ids has more ids, so many of them are sealed as one segment. */
   segment: number;
-  /** So many segments in a row have a filter in common. */
-  group: number;
+  /** At most so many segments in a row have a filter in common. A power of two. */
+  together: number;
+  /** A filter has so many rows. `event_id_part` of the database knows it too. */
+  parts: number;
   /** So many ids are copied, or taken from event_ids, in one transaction. */
   slice: number;
   /** The index of event_ids is made anew when it has more bytes. A segment of random ids, and as many new ones, take half of it. */
@@ -27,17 +29,15 @@ export interface SealingSizes {
 }
 
 export const SEALING_SIZES: SealingSizes = {
-  ...{ segment: 4_000_000, group: 8, slice: 60 * 336 },
+  ...{ segment: 4_000_000, together: 32, parts: PARTS, slice: 60 * 336 },
   index: 1_000_000_000,
 };
 /** So many ids fill a page of Postgres, with what else is in the row of a block. */
 const BLOCK_IDS = 336;
-/**
- * At 12 bits an id, four probes answer wrongly for 0.65 % of other ids; at 16 bits for 0.24 %. Two rows of the filter of a
- * group of the usual size fill a page at 16 bits.
- */
-const SEGMENT_BITS = 12;
-const GROUP_BITS = 16;
+/** Then a filter answers wrongly for about 0.1 % of other ids. */
+const BITS_OF_ID = 16;
+/** So much memory a filter takes while it is made. A larger one is made in parts, and its ids are read for each of them. */
+const FILTER_BYTES = 67_108_864;
 /** So many blocks are read at once for a filter, and so many of its rows are written. */
 const BLOCKS_AT_ONCE = 100;
 const ROWS_AT_ONCE = 1_024;
@@ -147,7 +147,8 @@ async function sealSegment(
   const step = () => readSegment(client, number);
   while (!(await step()).filled) await paced(work, () => fill(client, number, sizes));
   if (!(await step()).sealed) {
-    await makeFilter(client, { number, first: number, last: number }, work);
+    // The filter takes the place of those of the segments before, so that an id has few to ask.
+    await makeFilter(client, rangeTo(number, sizes), work, sizes);
     await seal(client, number);
   }
   while (await paced(work, () => remove(client, number, sizes)));
@@ -271,21 +272,26 @@ async function keepIndexSmall(client: Transaction, { index }: SealingSizes): Pro
 }
 
 const UUID_OID = 2950;
+const BIGINT_OID = 20;
 const ARRAY_HEADER = 20;
 const UUID_BYTES = 16;
+const BIGINT_BYTES = 8;
 
-/** The uuids of a block, as an array in Postgres's binary form. */
-function uuidsOf(ids: Buffer): Buffer {
-  const count = ids.length / ID_BYTES;
-  const array = Buffer.alloc(ARRAY_HEADER + count * (4 + UUID_BYTES));
-  for (const [index, value] of [1, 0, UUID_OID, count, 1].entries()) array.writeInt32BE(value, index * 4);
+/** An array in Postgres's binary form. Each of its elements is in `bytes`, at the beginning of a step. */
+function arrayOf(oid: number, bytes: Buffer, size: number, step: number): Buffer {
+  const count = bytes.length / step;
+  const array = Buffer.alloc(ARRAY_HEADER + count * (4 + size));
+  for (const [index, value] of [1, 0, oid, count, 1].entries()) array.writeInt32BE(value, index * 4);
   for (let index = 0; index < count; index += 1) {
-    const at = ARRAY_HEADER + index * (4 + UUID_BYTES);
-    array.writeInt32BE(UUID_BYTES, at);
-    ids.copy(array, at + 4, index * ID_BYTES, index * ID_BYTES + UUID_BYTES);
+    const at = ARRAY_HEADER + index * (4 + size);
+    array.writeInt32BE(size, at);
+    bytes.copy(array, at + 4, index * step, index * step + size);
   }
   return array;
 }
+
+const uuidsOf = (ids: Buffer): Buffer => arrayOf(UUID_OID, ids, UUID_BYTES, ID_BYTES);
+const bigintsOf = (words: Buffer): Buffer => arrayOf(BIGINT_OID, words, BIGINT_BYTES, BIGINT_BYTES);
 
 /** What the deletion of a project did not see: it was written by a slice that was under way, or by a process of an older version. */
 async function deleteLeftovers(client: Transaction): Promise<void> {
@@ -295,33 +301,57 @@ async function deleteLeftovers(client: Transaction): Promise<void> {
   );
 }
 
+/** The segments of a filter. Its number is that of the last one. */
 interface FilterRange {
-  /** Of the filter: the segment's, or a negative one for a group. */
-  number: number;
   first: number;
   last: number;
 }
 
+/**
+ * Filters are merged as a binary number is counted: the first 25 segments have filters of 16, 8 and 1 of them. Each id is put
+ * into a filter a few times, and with n segments an id asks the binary digits of n, not n filters.
+ */
+function rangeTo(last: number, { together }: SealingSizes): FilterRange {
+  const size = Math.min(last & -last, together);
+  return { first: last - size + 1, last };
+}
+
+/** The filters that sealed segments have. */
+function rangesOf(segments: number, sizes: SealingSizes): FilterRange[] {
+  const ranges: FilterRange[] = [];
+  for (let last = segments; last > 0; last = (ranges[0] as FilterRange).first - 1)
+    ranges.unshift(rangeTo(last, sizes));
+  return ranges;
+}
+
 /** Makes the filters that are missing, and makes damaged ones again. Looks at one of them each time. */
 async function keepFilters(client: Transaction, work: LongWork, sizes: SealingSizes): Promise<void> {
-  await dropDamaged(client);
-  const { rows: counted } = await client.query(
-    `select coalesce(max(number), 0) as last, array(select number from event_id_filter_sets where number < 0) as made
-     from event_id_segments where sealed_at is not null`,
-  );
-  const { last, made } = counted[0] as { last: number; made: number[] };
-  for (let group = 1; group * sizes.group <= last; group += 1) {
-    if (made.includes(-group)) continue;
-    const first = (group - 1) * sizes.group + 1;
-    await makeFilter(client, { number: -group, first, last: group * sizes.group }, work);
+  try {
+    await dropDamaged(client);
+  } catch (error) {
+    if (!DAMAGED.includes((error as { code?: string }).code as string)) throw error;
+    await dropAllFilters(client);
   }
   const { rows } = await client.query(
-    `select s.number from event_id_segments s
-     where s.sealed_at is not null and not exists (
-       select from event_id_filter_sets f where s.number between f.first_segment and f.last_segment)
-     order by s.number`,
+    `select coalesce(max(number), 0) as last, array(select array[first_segment, number] from event_id_filter_sets) as made
+     from event_id_segments where sealed_at is not null`,
   );
-  for (const { number } of rows) await makeFilter(client, { number, first: number, last: number }, work);
+  const { last, made } = rows[0] as { last: number; made: [number, number][] };
+  for (const range of rangesOf(last, sizes)) {
+    if (!made.some(([first, number]) => first === range.first && number === range.last))
+      await makeFilter(client, range, work, sizes);
+  }
+}
+
+/** Pages of a table or an index are damaged. */
+const DAMAGED = ['XX001', 'XX002'];
+
+/** Takes all filters away without reading them. Writers would queue behind a lock that waits, so it waits shortly. */
+async function dropAllFilters(client: Transaction): Promise<void> {
+  await inTransaction(client, async () => {
+    await client.query(`set local lock_timeout = '1s'`);
+    await client.query('truncate event_id_filters, event_id_filter_sets');
+  });
 }
 
 /** A filter that is no longer what it was when it was made is not asked any more, and made again. */
@@ -343,7 +373,6 @@ async function dropDamaged(client: Transaction): Promise<void> {
   if (found[0].digest !== digest) await dropFilters(client, number, number);
 }
 
-/** Takes filters away, with their rows in the same statement: whoever asks counts them. */
 async function dropFilters(client: Transaction, from: number, to: number): Promise<void> {
   await client.query(
     `with gone as (delete from event_id_filter_sets where number between $1 and $2)
@@ -360,34 +389,45 @@ function sampleHash(): string {
   return BigInt.asIntN(64, (BigInt(hash.high) << 32n) | BigInt(hash.low)).toString();
 }
 
-/** Makes a filter from the blocks of its segments. It is there completely or not at all. */
-async function makeFilter(client: Transaction, range: FilterRange, work: LongWork): Promise<void> {
-  const { number, first, last } = range;
-  const { rows } = await client.query(
+/**
+ * Makes a filter from the blocks of its segments. Nobody asks it before it is complete: its rows without their entry in
+ * event_id_filter_sets mean nothing.
+ */
+async function makeFilter(
+  client: Transaction,
+  { first, last }: FilterRange,
+  work: LongWork,
+  { parts }: SealingSizes,
+): Promise<void> {
+  // What a kill has left, or what is to be made anew.
+  await dropFilters(client, last, last);
+  const { rows: counted } = await client.query(
     'select sum(ids)::float8 as ids from event_id_segments where number between $1 and $2',
     [first, last],
   );
-  const filter = new IdFilter(rows[0].ids, number < 0 ? GROUP_BITS : SEGMENT_BITS);
-  for (let segment = first; segment <= last; segment += 1) await addSegment(client, filter, segment, work);
-  const digest = createDigest();
-  await inTransaction(client, async () => {
-    await dropFilters(client, number, number);
-    // The filters that it takes the place of.
-    await dropFilters(client, first, last);
-    for (let part = 0; part < PARTS; part += ROWS_AT_ONCE) {
+  const words = wordsFor(counted[0].ids, BITS_OF_ID, parts);
+  const pass = parts / 2 ** Math.max(0, Math.ceil(Math.log2((parts * words * 8) / FILTER_BYTES)));
+  for (let from = 0; from < parts; from += pass) {
+    const filter = new IdFilter(words, { from, to: from + pass, all: parts });
+    for (let segment = first; segment <= last; segment += 1) await addSegment(client, filter, segment, work);
+    const rows = Math.min(ROWS_AT_ONCE, pass);
+    for (let part = from; part < from + pass; part += rows) {
       work.signal.throwIfAborted();
       work.beat();
-      const rows = Array.from({ length: ROWS_AT_ONCE }, (_, index) => filter.part(part + index));
-      for (const row of rows) digest.add(row);
       await client.query(
         `insert into event_id_filters (part, number, bits)
-         select $1::int + place - 1, $2, bits from unnest($3::bytea[]) with ordinality as row (bits, place)`,
-        [part, number, rows],
+         select $1::int + place, $2, ($3::bigint[])[place * $4 + 1 : (place + 1) * $4] from generate_series(0, $5::int - 1) as place`,
+        [part, last, bigintsOf(filter.parts(part, rows)), words, rows],
       );
     }
+  }
+  await inTransaction(client, async () => {
+    // The filters that it takes the place of.
+    await dropFilters(client, first, last - 1);
     await client.query(
-      `insert into event_id_filter_sets (number, first_segment, last_segment, sample, digest) values ($1, $2, $3, $4, $5)`,
-      [number, first, last, sampleHash(), digest.value()],
+      `insert into event_id_filter_sets (number, first_segment, sample, digest)
+       select $1, $2, $3, ${DIGEST_SQL} from event_id_filters where number = $1`,
+      [last, first, sampleHash()],
     );
   });
 }

@@ -32,32 +32,53 @@ create index event_id_blocks_project on event_id_blocks (project_id);
 
 -- Bloom filters. They say of nearly every id that it is in none of some segments. All of them can be made again from the blocks.
 create table event_id_filters (
-  -- Which ids: the first 14 bits of their hashes.
+  -- Which ids: the first 16 bits of their hashes.
   part integer not null,
+  -- Of the last segment whose ids are in the filter.
   number integer not null,
-  bits bytea not null check (octet_length(bits) > 0),
+  bits bigint[] not null check (cardinality(bits) > 0),
   primary key (part, number)
 );
 alter table event_id_filters alter column bits set storage plain;
 
--- The filters that are there, each with all of its rows. Positive: the filter of the segment with this number. Negative: that of
--- several segments, which have none of their own.
+-- The filters that are there, each with all of its rows. What has none of these rows is not asked for.
 create table event_id_filter_sets (
   number integer primary key,
   first_segment integer not null,
-  last_segment integer not null,
   -- The hash of a certain id. A Postgres that hashes otherwise does not ask this filter.
   sample bigint not null,
   -- What the rows of the filter hash to.
   digest text not null
 );
 
--- Whether an id with this hash may be in a filter.
-create function event_id_may_be_in(bits bytea, hash bigint) returns boolean language sql immutable parallel safe as $$
-  select get_bit(bits, (hash & 33554431) % (octet_length(bits) * 8)) = 1
-    and get_bit(bits, ((hash & 33554431) + (hash >> 25 & 33554431)) % (octet_length(bits) * 8)) = 1
-    and get_bit(bits, ((hash & 33554431) + 2 * (hash >> 25 & 33554431)) % (octet_length(bits) * 8)) = 1
-    and get_bit(bits, ((hash & 33554431) + 3 * (hash >> 25 & 33554431)) % (octet_length(bits) * 8)) = 1
+-- A filter without some of its rows would forget their ids: so whoever takes rows away takes the filter away.
+create function forget_event_id_filters() returns trigger language plpgsql as $$
+begin
+  if tg_op = 'TRUNCATE' then delete from event_id_filter_sets;
+  else delete from event_id_filter_sets where number in (select g.number from gone g);
+  end if;
+  return null;
+end $$;
+create trigger forget_deleted after delete on event_id_filters referencing old table as gone
+  for each statement execute function forget_event_id_filters();
+create trigger forget_updated after update on event_id_filters referencing old table as gone
+  for each statement execute function forget_event_id_filters();
+create trigger forget_truncated after truncate on event_id_filters
+  for each statement execute function forget_event_id_filters();
+
+-- The row of a filter that an id with this hash belongs to.
+create function event_id_part(hash bigint) returns integer language sql immutable parallel safe as $$
+  select (hash >> 48 & 65535)::integer
+$$;
+
+-- Three bits of 64, from 18 bits of a hash.
+create function event_id_mask(hash bigint) returns bigint language sql immutable parallel safe as $$
+  select (1::bigint << (hash & 63)::integer) | (1::bigint << (hash >> 6 & 63)::integer) | (1::bigint << (hash >> 12 & 63)::integer)
+$$;
+
+-- The word of a row of a filter that belongs to 24 bits of a hash.
+create function event_id_word(bits bigint[], place bigint) returns bigint language sql immutable parallel safe as $$
+  select bits[(place & 16777215)::integer % cardinality(bits) + 1]
 $$;
 
 -- The timestamp of an id in a block. Null: it is not there.
@@ -85,44 +106,64 @@ begin
   return null;
 end $$;
 
+-- The filters that these ids may be in, by the places of the ids in the arrays.
+create function filtered_event_ids(projects integer[], uuids uuid[]) returns table (place integer, number integer)
+language sql stable as $$
+  -- The expressions of an id are worked out once, and its rows are read by one key.
+  select n.place, f.number
+  from (
+      select h.place::integer as place, h.hash, event_id_part(h.hash) as part, event_id_mask(h.hash) as mask
+      from (
+        select u.place, uuid_hash_extended(u.uuid, u.project_id) as hash
+        from unnest(projects, uuids) with ordinality as u (project_id, uuid, place) offset 0) h offset 0) n
+    cross join lateral (
+      select o.number from event_id_filters o
+      where o.part = n.part
+        and event_id_word(o.bits, n.hash >> 24) & n.mask = n.mask
+        and event_id_word(o.bits, n.hash) & event_id_mask(n.hash >> 30) = event_id_mask(n.hash >> 30) offset 0) f
+$$;
+
 -- Which of these ids are sealed, by their places in the arrays, and the timestamps of their events. A filter only tells where an id
 -- cannot be: the blocks decide.
 create function sealed_event_ids(projects integer[], uuids uuid[]) returns table (place integer, stored timestamptz)
 -- Its plans are kept, also those that were made while the tables were empty.
 language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
-  sets bigint;
   unfiltered integer[];
+  places integer[];
+  filters integer[];
   one record;
   block record;
 begin
-  select count(*) into sets from event_id_filter_sets;
   select coalesce(array_agg(s.number), '{}') into unfiltered
     from event_id_segments s
     where s.sealed_at is not null and not exists (
       select from event_id_filter_sets f
-      where s.number between f.first_segment and f.last_segment
+      where s.number between f.first_segment and f.number
         and f.sample = uuid_hash_extended('01234567-89ab-4cde-8f01-23456789abcd', 1));
+  begin
+    select array_agg(f.place), array_agg(f.number) into places, filters from filtered_event_ids(projects, uuids) f;
+  exception when data_corrupted or index_corrupted then
+    -- A damaged page of a filter keeps nobody from storing events. Maintenance makes the filters again.
+    select array_agg(s.number) into unfiltered from event_id_segments s where s.sealed_at is not null;
+  end;
   for one in
-    select n.place, n.project_id, n.uuid, f.hits, f.count < sets as unsure
-    from (select u.place, u.project_id, u.uuid, uuid_hash_extended(u.uuid, u.project_id) as hash
-        from unnest(projects, uuids) with ordinality as u (project_id, uuid, place) offset 0) n
-      cross join lateral (
-        select count(*) as count, array_agg(o.number) filter (where event_id_may_be_in(o.bits, n.hash)) as hits
-        from event_id_filters o
-        where o.part = (n.hash >> 50)::integer & 16383) f
-    where f.hits is not null or f.count < sets or cardinality(unfiltered) > 0
+    select h.place, h.filter, projects[h.place] as project_id, uuids[h.place] as uuid
+    from (
+      select * from unnest(places, filters) as hit (place, filter)
+      union all select all_of.place, null from generate_series(1, cardinality(uuids)) as all_of (place)
+        where cardinality(unfiltered) > 0) h
   loop
-    -- The rows of a filter that are lost make it useless: then all segments are asked.
     for block in
       select b.ids
       from event_id_segments s cross join lateral (
         select o.ids from event_id_blocks o
         where o.segment = s.number and o.project_id = one.project_id and o.first <= one.uuid
         order by o.first desc limit 1) b
-      where s.sealed_at is not null and (one.unsure or s.number = any(unfiltered) or exists (
-        select from event_id_filter_sets g
-        where g.number = any(one.hits) and s.number between g.first_segment and g.last_segment))
+      where s.sealed_at is not null and case when one.filter is null then s.number = any(unfiltered)
+        else s.number <> all(unfiltered) and exists (
+          select from event_id_filter_sets g
+          where g.number = one.filter and s.number between g.first_segment and g.number) end
     loop
       stored := event_time_in_block(block.ids, one.uuid);
       if stored is not null then

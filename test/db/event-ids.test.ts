@@ -10,17 +10,18 @@ import { uuidv7 } from '../../db/uuid.ts';
 import { uuidBytes } from '../../db/uuid-bytes.ts';
 import { capturedEvent, census } from '../capture/support.ts';
 import { databaseForFile } from '../support/database.ts';
-import { KNOWN_IDS, TWICE } from '../support/event-ids.ts';
+import { FEW_PARTS, FEW_PARTS_SQL, KNOWN_IDS, TWICE } from '../support/event-ids.ts';
 import { rounds } from '../support/rounds.ts';
 
 const database = databaseForFile();
 /** Blocks of some projects are full, and those of others are not. */
-const SIZES: SealingSizes = { segment: 800, group: 2, slice: 500, index: 1_000_000_000 };
+const SIZES: SealingSizes = { segment: 800, together: 2, parts: FEW_PARTS, slice: 500, index: 1_000_000_000 };
 let pool: Pool;
 let ingest: Ingest;
 let project = 100;
 
-beforeAll(() => {
+beforeAll(async () => {
+  await database.pool.query(FEW_PARTS_SQL);
   pool = createPool({ url: database.url, size: 4, name: 'ingest' });
   ingest = createIngest({ pool });
 });
@@ -68,7 +69,7 @@ async function sealedEvents() {
   const uuids = await store([...some(2_000), ...some(500, uuidv7)]);
   expect(await seal({ ...SIZES, segment: 800 })).toBe(2_400);
   expect(await count('event_ids')).toBe(100);
-  expect(await filters()).toEqual([-1, 3]);
+  expect(await filters()).toEqual([2, 3]);
   return uuids;
 }
 
@@ -103,28 +104,33 @@ describe('hashes', () => {
   });
 
   test('find each id in its filter as Postgres does, and few others', async () => {
-    const [ids, others] = [some(3_000), some(3_000)];
+    const [ids, others] = [some(500), some(3_000)];
     const block = Buffer.alloc(24 * ids.length);
     for (const [index, uuid] of ids.entries()) uuidBytes(uuid, block, index * 24);
-    const filter = new IdFilter(16_384 * 300, 12);
-    filter.addBlock(7, block);
-    await database.pool.query(
-      `insert into event_id_filters (part, number, bits)
-       select place - 1, 1, bits from unnest($1::bytea[]) with ordinality as part (bits, place)`,
-      [Array.from({ length: 16_384 }, (_, part) => filter.part(part))],
-    );
+    // Both halves together are the whole.
+    const half = FEW_PARTS / 2;
+    for (const from of [0, half]) {
+      const filter = new IdFilter(2, { from, to: from + half, all: FEW_PARTS });
+      filter.addBlock(7, block);
+      const rows = Array.from({ length: half }, (_, index) => {
+        const part = filter.parts(from + index, 1);
+        return `{${part.readBigInt64BE(0)},${part.readBigInt64BE(8)}}`;
+      });
+      await database.pool.query(
+        `insert into event_id_filters (part, number, bits)
+         select $1::int + place - 1, 1, bits::bigint[] from unnest($2::text[]) with ordinality as part (bits, place)`,
+        [from, rows],
+      );
+    }
     const found = async (uuids: readonly string[]) => {
       const { rows } = await database.pool.query(
-        `select count(*)::int as found
-         from (select uuid_hash_extended(uuid, 7) as hash from unnest($1::uuid[]) as uuid) as hashed
-           join event_id_filters on part = ((hash >> 50)::int & 16383) and number = 1
-         where event_id_may_be_in(bits, hash)`,
+        'select count(distinct place)::int as found from filtered_event_ids(array_fill(7, array[cardinality($1)]), $1::uuid[])',
         [uuids],
       );
       return rows[0].found;
     };
     expect(await found(ids)).toBe(ids.length);
-    expect(await found(others)).toBeLessThan(30);
+    expect(await found(others)).toBeLessThan(60);
   });
 });
 
@@ -298,8 +304,8 @@ describe('filters', () => {
 
   test.each([
     ['all rows of all filters', 'delete from event_id_filters'],
-    ['some rows of the filter of a group', 'delete from event_id_filters where number < 0 and part % 3 > 0'],
-    ['the filter of a group', 'delete from event_id_filter_sets where number < 0'],
+    ['some rows of the filter of a group', 'delete from event_id_filters where number = 2 and part % 3 > 0'],
+    ['the filter of a group', 'delete from event_id_filter_sets where number = 2'],
     ['the filter of a segment', 'delete from event_id_filter_sets where number = 3'],
     ['all filters', 'delete from event_id_filter_sets'],
     [
@@ -314,18 +320,18 @@ describe('filters', () => {
     expect(await findEvent(database.pool, { projectId: project }, uuids[0] as string)).toBeDefined();
     // It looks at one of the filters each minute.
     await eachMinute();
-    expect(await filters()).toEqual([-1, 3]);
-    expect(await count('event_id_filters')).toBe(2 * 16_384);
+    expect(await filters()).toEqual([2, 3]);
+    expect(await count('event_id_filters')).toBe(2 * FEW_PARTS);
     expect(await resend(uuids)).toBe(2_500);
   });
 
   test('that were changed are noticed and made again', async () => {
     const uuids = await sealedEvents();
     await database.pool.query(
-      `update event_id_filters set bits = decode(repeat('00', octet_length(bits)), 'hex') where number in (-1, 3)`,
+      `update event_id_filters set bits = decode(repeat('00', octet_length(bits)), 'hex') where number in (2, 3)`,
     );
     await eachMinute();
-    expect(await filters()).toEqual([-1, 3]);
+    expect(await filters()).toEqual([2, 3]);
     expect(await resend(uuids)).toBe(2_500);
   });
 

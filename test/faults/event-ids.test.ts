@@ -12,12 +12,12 @@ import { uuidv7 } from '../../db/uuid.ts';
 import { type Postgres, startPostgres } from '../../stack/postgres.ts';
 import { capturedEvent, census } from '../capture/support.ts';
 import { cacheDir, makeDataDir } from '../support/data-dir.ts';
-import { TWICE } from '../support/event-ids.ts';
+import { FEW_PARTS, FEW_PARTS_SQL, TWICE } from '../support/event-ids.ts';
 import { PATIENCE } from '../support/eventually.ts';
 import { LONG, rounds } from '../support/rounds.ts';
 
 if (LONG) jest.setTimeout(900_000);
-const SIZES = { segment: 1_500, group: 2, slice: 100, index: 1_000_000_000 };
+const SIZES = { segment: 1_500, together: 2, parts: FEW_PARTS, slice: 100, index: 1_000_000_000 };
 let dataDir: string;
 let postgres: Postgres;
 let pool: Pool;
@@ -27,6 +27,7 @@ beforeAll(async () => {
   postgres = await startPostgres({ dataDir, cacheDir, port: 0 });
   await migrate(postgres.url);
   pool = createPool({ url: postgres.url, size: 4, name: 'test' });
+  await pool.query(FEW_PARTS_SQL);
 });
 const sealers = new Set<ChildProcess>();
 afterEach(async () => {
@@ -76,9 +77,10 @@ const MOMENTS: Record<string, string> = {
     `filled_at is not null and removed_at is null and exists (select from event_id_filter_sets f where f.number = event_id_segments.number)`,
   ),
   'while it takes ids from the table': newest('sealed_at is not null and removed_at is null'),
-  'while it makes the filter of a group': `exists (
-    select from event_id_segments s where s.number % ${SIZES.group} = 0 and s.removed_at is not null
-      and not exists (select from event_id_filter_sets f where f.number = -s.number / ${SIZES.group}))`,
+  'while it writes a filter that takes the place of another': `exists (
+    select from event_id_filters o join event_id_filter_sets f on f.number = o.number - 1
+    where o.number % ${SIZES.together} = 0
+      and not exists (select from event_id_filter_sets g where g.number = o.number))`,
 };
 
 /** Four writers that send each event from two of them at least, until it is acknowledged. */

@@ -1,3 +1,10 @@
+/** Filters of few ids need no 65,536 rows. */
+export const FEW_PARTS = 64;
+export const FEW_PARTS_SQL = `
+  create or replace function event_id_part(hash bigint) returns integer language sql immutable parallel safe as $$
+    select (hash >> 48 & ${FEW_PARTS - 1})::integer
+  $$`;
+
 /** The ids of blocks, one a row: `where` chooses the segments. */
 const blockIds = (where: string) => `(
   select b.project_id, b.segment, encode(substr(b.ids, 24 * at + 1, 16), 'hex')::uuid as uuid

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { open } from 'node:fs/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createIngest, type Ingest } from '../../capture/ingest.ts';
 import { type Hash, hashId, IdFilter } from '../../db/event-id-filters.ts';
@@ -124,7 +125,7 @@ describe('hashes', () => {
     }
     const found = async (uuids: readonly string[]) => {
       const { rows } = await database.pool.query(
-        'select count(distinct place)::int as found from filtered_event_ids(array_fill(7, array[cardinality($1)]), $1::uuid[])',
+        'select count(distinct place)::int as found from filtered_event_ids(array_fill(7, array[cardinality($1::uuid[])]), $1::uuid[])',
         [uuids],
       );
       return rows[0].found;
@@ -292,8 +293,8 @@ test('the index of a table that was large is made anew, also after an attempt th
 describe('filters', () => {
   test('that say yes to everything drop no event, because the blocks decide', async () => {
     const uuids = await sealedEvents();
-    await database.pool.query(
-      `update event_id_filters set bits = decode(repeat('ff', octet_length(bits)), 'hex')`,
+    await changeUnnoticed(
+      `update event_id_filters set bits = array_fill(-1::bigint, array[cardinality(bits)])`,
     );
     expect(
       (await ingest.submit({ projectId: project, events: some(700).map((uuid) => capturedEvent({ uuid })) }))
@@ -309,10 +310,10 @@ describe('filters', () => {
     ['the filter of a segment', 'delete from event_id_filter_sets where number = 3'],
     ['all filters', 'delete from event_id_filter_sets'],
     [
-      'the hashes, in another Postgres',
-      `update event_id_filters set bits = decode(repeat('00', octet_length(bits)), 'hex');
-       update event_id_filter_sets set sample = sample + 1`,
+      'the bits of all filters',
+      `update event_id_filters set bits = array_fill(0::bigint, array[cardinality(bits)])`,
     ],
+    ['the rows of all filters, at once', 'truncate event_id_filters'],
   ])('%s are lost: the slow way answers, and they are made again', async (_what, statement) => {
     const uuids = await sealedEvents();
     await database.pool.query(statement);
@@ -327,13 +328,70 @@ describe('filters', () => {
 
   test('that were changed are noticed and made again', async () => {
     const uuids = await sealedEvents();
-    await database.pool.query(
-      `update event_id_filters set bits = decode(repeat('00', octet_length(bits)), 'hex') where number in (2, 3)`,
+    await changeUnnoticed(
+      `update event_id_filters set bits = array_fill(0::bigint, array[cardinality(bits)])`,
     );
     await eachMinute();
     expect(await filters()).toEqual([2, 3]);
     expect(await resend(uuids)).toBe(2_500);
   });
+
+  test('that another Postgres made are not asked, and made again', async () => {
+    const uuids = await sealedEvents();
+    await changeUnnoticed(
+      `update event_id_filters set bits = array_fill(0::bigint, array[cardinality(bits)]);
+       update event_id_filter_sets set sample = sample + 1`,
+    );
+    expect(await resend(uuids)).toBe(2_500);
+    await seal();
+    expect(await filters()).toEqual([2, 3]);
+    expect(await resend(uuids)).toBe(2_500);
+  });
+
+  test.each(['event_id_filters', 'event_id_filters_pkey'])(
+    'with a damaged page of %s: the slow way answers, and they are made again',
+    async (relation) => {
+      const uuids = await sealedEvents();
+      await damage(relation);
+      await expect(
+        database.pool.query(
+          'set enable_seqscan = off; select sum(part) from event_id_filters where part >= 0',
+        ),
+      ).rejects.toMatchObject({ code: expect.stringMatching(/^XX00[12]$/) });
+      const fresh = some(700);
+      await store(fresh);
+      expect(await resend([...uuids, ...fresh])).toBe(3_200);
+      await eachMinute();
+      expect(await filters()).toEqual([2, 3]);
+      expect(await count('event_id_filters')).toBe(2 * FEW_PARTS);
+      expect(await resend(uuids)).toBe(2_500);
+    },
+  );
+
+  /** Overwrites the pages of a table or an index on the disk, and lets Postgres read them from there. */
+  async function damage(relation: string) {
+    const { rows } = await database.pool.query(
+      `select current_setting('data_directory') || '/' || pg_relation_filepath($1) as file`,
+      [relation],
+    );
+    await database.pool.query('checkpoint');
+    await database.pool.query('create extension if not exists pg_buffercache');
+    await database.pool.query(
+      `select pg_buffercache_evict(bufferid) from pg_buffercache where relfilenode = pg_relation_filenode($1)`,
+      [relation],
+    );
+    const handle = await open(rows[0].file, 'r+');
+    const { size } = await handle.stat();
+    await handle.write(randomBytes(size), 0, size, 0);
+    await handle.close();
+  }
+
+  /** As a disk or a mistaken copy would change them: no trigger tells of it. */
+  async function changeUnnoticed(statement: string) {
+    await database.pool.query(
+      `alter table event_id_filters disable trigger user; ${statement}; alter table event_id_filters enable trigger user`,
+    );
+  }
 
   async function eachMinute() {
     const { now } = Date;

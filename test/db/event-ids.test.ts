@@ -291,6 +291,25 @@ test('the index of a table that was large is made anew, also after an attempt th
 });
 
 describe('filters', () => {
+  test('are merged as a binary number is counted, and no id is lost on the way', async () => {
+    const uuids = await store(some(300));
+    const merged = { ...SIZES, segment: 20, together: 4 };
+    expect(await seal(merged)).toBe(280);
+    const ranges = async () =>
+      (
+        await database.pool.query(
+          'select first_segment as first, number as last from event_id_filter_sets order by 1',
+        )
+      ).rows;
+    const fours = [1, 5, 9].map((first) => ({ first, last: first + 3 }));
+    expect(await ranges()).toEqual([...fours, { first: 13, last: 14 }]);
+    const more = await store(some(20));
+    expect(await seal(merged)).toBe(20);
+    expect(await ranges()).toEqual([...fours, { first: 13, last: 14 }, { first: 15, last: 15 }]);
+    expect(await count('event_id_filters')).toBe(5 * FEW_PARTS);
+    expect(await resend([...uuids, ...more])).toBe(320);
+  });
+
   test('that say yes to everything drop no event, because the blocks decide', async () => {
     const uuids = await sealedEvents();
     await changeUnnoticed(

@@ -201,16 +201,16 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a filter that lacks rows is believed',
     file: 'db/migrations/0049-sealed-event-ids.sql',
-    from: 'f.count < sets as unsure',
-    to: 'false as unsure',
+    from: 'delete from event_id_filter_sets where number in (select g.number from gone g);',
+    to: 'null;',
     test: 'test/db/event-ids.test.ts',
     named: 'are lost',
   },
   {
     name: 'segments without a filter are forgotten',
     file: 'db/migrations/0049-sealed-event-ids.sql',
-    from: 's.number = any(unfiltered) or exists',
-    to: 'exists',
+    from: 'where cardinality(unfiltered) > 0) h',
+    to: 'where false) h',
     test: 'test/db/event-ids.test.ts',
     named: 'are lost',
   },
@@ -220,7 +220,7 @@ export const MUTATIONS: readonly Mutation[] = [
     from: "and f.sample = uuid_hash_extended('01234567-89ab-4cde-8f01-23456789abcd', 1));",
     to: ');',
     test: 'test/db/event-ids.test.ts',
-    named: 'in another Postgres',
+    named: 'another Postgres made',
   },
   {
     name: 'a process of an older version gives sealed ids up for good',
@@ -252,18 +252,50 @@ export const MUTATIONS: readonly Mutation[] = [
     from: 'if (found[0].digest !== digest)',
     to: `if (found[0].digest === '')`,
     test: 'test/db/event-ids.test.ts',
-    named: 'noticed and made again',
+    named: 'changed are noticed',
   },
   {
     name: 'ids are taken from the table before they are sealed',
     file: 'db/event-id-sealing.ts',
-    from: `    await makeFilter(client, { number, first: number, last: number }, work);
+    from: `    await makeFilter(client, rangeTo(number, sizes), work, sizes);
     await seal(client, number);`,
     to: `    await client.query('delete from event_ids');
-    await makeFilter(client, { number, first: number, last: number }, work);
+    await makeFilter(client, rangeTo(number, sizes), work, sizes);
     await seal(client, number);`,
     test: 'test/db/event-ids.test.ts',
     named: 'after any of its steps',
+  },
+  {
+    name: 'a damaged page of a filter keeps events from being stored',
+    file: 'db/migrations/0049-sealed-event-ids.sql',
+    from: 'exception when data_corrupted or index_corrupted then',
+    to: 'exception when division_by_zero then',
+    test: 'test/db/event-ids.test.ts',
+    named: 'damaged page',
+  },
+  {
+    name: 'filters with damaged pages stay as they are',
+    file: 'db/event-id-sealing.ts',
+    from: 'await dropAllFilters(client);',
+    to: '',
+    test: 'test/db/event-ids.test.ts',
+    named: 'damaged page',
+  },
+  {
+    name: 'each segment keeps a filter of its own',
+    file: 'db/event-id-sealing.ts',
+    from: 'const size = Math.min(last & -last, together);',
+    to: 'const size = Math.min(1, together);',
+    test: 'test/db/event-ids.test.ts',
+    named: 'binary number',
+  },
+  {
+    name: 'what a filter finds is not looked for',
+    file: 'db/migrations/0049-sealed-event-ids.sql',
+    from: 'else s.number <> all(unfiltered) and exists (',
+    to: 'else false and exists (',
+    test: 'test/db/event-ids.test.ts',
+    named: 'none is stored again',
   },
   {
     name: 'blocks of a deleted project that were written late stay',

@@ -126,8 +126,8 @@ $$;
 -- Which of these ids are sealed, by their places in the arrays, and the timestamps of their events. A filter only tells where an id
 -- cannot be: the blocks decide.
 create function sealed_event_ids(projects integer[], uuids uuid[]) returns table (place integer, stored timestamptz)
--- Its plans are kept, also those that were made while the tables were empty.
-language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off as $$
+-- Its plans are kept, also those that were made while the tables were empty: planning again for each few ids takes longer than asking.
+language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 declare
   unfiltered integer[];
   places integer[];

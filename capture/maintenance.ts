@@ -1,3 +1,4 @@
+import { sealEventIds } from '../db/event-id-sealing.ts';
 import { type DropHooks, dropExpiredEvents, ensureEventPartitions } from '../db/event-partitions.ts';
 import { sealEventWeeks, summarizeOpenWeeks } from '../db/event-weeks.ts';
 import { deleteSomeIngestionWarnings } from '../db/ingestion-warnings.ts';
@@ -51,6 +52,14 @@ const sealEvents: MaintenanceStep<CaptureUpkeep> = {
   run: ({ pool }, work) => sealEventWeeks(pool, work),
 };
 
+const sealIds: MaintenanceStep<CaptureUpkeep> = {
+  name: 'sealEventIds',
+  summary: 'ids of events sealed',
+  longestMilliseconds: HOUR,
+  /** Keeps the table of ids small, and the filters of the sealed ones complete. */
+  run: ({ pool }, work) => sealEventIds(pool, work),
+};
+
 const expireIngestionWarnings: MaintenanceStep<CaptureUpkeep> = {
   name: 'expireIngestionWarnings',
   summary: 'warnings expired',
@@ -95,6 +104,6 @@ const noteFirstEvents: MaintenanceStep<CaptureUpkeep> = {
 };
 
 export const CAPTURE_STEPS = [
-  ...[keepEventPartitions, summarizeEvents, sealEvents, expireIngestionWarnings],
+  ...[keepEventPartitions, summarizeEvents, sealEvents, sealIds, expireIngestionWarnings],
   ...[carryProperties, readNames, noteFirstEvents],
 ];

@@ -1,29 +1,20 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { RANGE_PAGES, SEALED, SEARCH, type WeekIndex } from './event-indexes.ts';
 import { listEventPartitions } from './event-partitions.ts';
 import { WEEK_MILLISECONDS } from './event-spans.ts';
 import { storedBefore } from './horizon.ts';
 import { LOCKS } from './locks.ts';
+import { type LongWork, onConnection } from './on-connection.ts';
 import type { Pool, Transaction } from './pool.ts';
 
 /** So many ranges are read in one statement. */
 const RANGES_AT_ONCE = 200;
 /** Of more weeks of one project's events in one partition, nothing is noted. */
 const MOST_WEEKS = 200;
-/** How often long work says that it goes on. */
-const BEAT_MILLISECONDS = 10_000;
-
-/** Work that takes long. */
-interface Work {
-  signal: AbortSignal;
-  beat(): void;
-}
-
 /**
  * Tells the indexes of open weeks what was stored since the last time. Ranges at the end of a table are left out: what they
  * still get would cost ingestion more if they were known. Returns how many ranges were read.
  */
-export async function summarizeOpenWeeks(pool: Pool, { signal, beat }: Work): Promise<number> {
+export async function summarizeOpenWeeks(pool: Pool, { signal, beat }: LongWork): Promise<number> {
   let read = 0;
   const { rows } = await pool.query(
     `select c.relname as partition, coalesce(w.summarized, 0) as begin,
@@ -58,7 +49,7 @@ export async function summarizeOpenWeeks(pool: Pool, { signal, beat }: Work): Pr
  * Gives the weeks that are over their indexes, and notes which times the events of each project have there. Ingestion and readers
  * go on meanwhile. Work that was ended in the middle begins again. Returns how many weeks were sealed.
  */
-export async function sealEventWeeks(pool: Pool, work: Work): Promise<number> {
+export async function sealEventWeeks(pool: Pool, work: LongWork): Promise<number> {
   if ((await weeksToSeal(pool)).length === 0) return 0;
   return onConnection(pool, work, async (client) => {
     const { rows } = await client.query('select pg_try_advisory_lock($1) as mine', [LOCKS.sealing]);
@@ -120,48 +111,4 @@ async function buildIndex(client: Transaction, partition: string, { name, of }: 
   if (rows[0]?.valid) return;
   if (rows[0]) await client.query(`drop index concurrently ${index}`);
   await client.query(`create index concurrently ${index} on ${partition} ${of}`);
-}
-
-/**
- * Runs long statements on a connection of their own. When `signal` is aborted, Postgres ends the statement. The connection is
- * closed afterwards, and with it its settings and locks.
- */
-async function onConnection<T>(
-  pool: Pool,
-  { signal, beat }: Work,
-  run: (client: Transaction) => Promise<T>,
-): Promise<T> {
-  const client = await pool.connect();
-  const over = new AbortController();
-  // Without a listener, a connection lost between two queries would end the process.
-  client.on('error', () => undefined);
-  let pid: number | undefined;
-  const cancel = () => {
-    if (pid !== undefined) void pool.query('select pg_cancel_backend($1)', [pid]).catch(() => undefined);
-  };
-  signal.addEventListener('abort', cancel);
-  const beats = (async () => {
-    while (!over.signal.aborted) {
-      beat();
-      await pause(BEAT_MILLISECONDS, undefined, { signal: over.signal }).catch(() => undefined);
-    }
-  })();
-  try {
-    const { rows } = await client.query('select pg_backend_pid() as pid');
-    pid = rows[0].pid;
-    // One process of Postgres, and little memory: what is built now is not urgent.
-    await client.query(
-      `set max_parallel_maintenance_workers = 0; set maintenance_work_mem = '64MB'; set statement_timeout = 0;
-       set lock_timeout = 0`,
-    );
-    signal.throwIfAborted();
-    return await run(client);
-  } catch (error) {
-    throw signal.aborted ? signal.reason : error;
-  } finally {
-    over.abort();
-    signal.removeEventListener('abort', cancel);
-    client.release(true);
-    await beats;
-  }
 }

@@ -17,7 +17,8 @@ export const ID_COLUMNS = ['project_id', 'uuid', 'timestamp'];
 
 const COPY_IDS = `copy event_ids (${ID_COLUMNS.join(', ')}) from stdin (format binary)`;
 const COPY_EVENTS = `copy events (${EVENT_ROW_COLUMNS.join(', ')}) from stdin (format binary)`;
-const UNIQUE_VIOLATION = '23505';
+/** The second one comes from the trigger of event_ids, for an id that is sealed. */
+const KNOWN_ID = ['23505', '40001'];
 
 /** How a transaction that stores events begins. */
 export interface Opened {
@@ -62,7 +63,7 @@ export async function openWithNewIds(
  */
 export function isKnownId(error: unknown): boolean {
   const { code, table } = error as { code?: string; table?: string };
-  return code === UNIQUE_VIOLATION && table === 'event_ids';
+  return KNOWN_ID.includes(code as string) && table === 'event_ids';
 }
 
 export interface EventId {
@@ -78,7 +79,7 @@ const IDS_AT_ONCE = 2_000;
 /**
  * Opens a transaction that stores events, some of which may be known, and inserts their ids. They are in the order of their
  * keys, which keeps two transactions with the same ids from waiting for each other in a circle. Returns the keys of the new
- * ones.
+ * ones. If an id moves to the sealed ones meanwhile, Postgres ends the transaction, and it can be repeated.
  */
 export async function openWithSomeNewIds<T>(
   client: Transaction,
@@ -98,7 +99,9 @@ export async function openWithSomeNewIds<T>(
     const ids = events.slice(from, from + IDS_AT_ONCE).map(idOf);
     const { rows } = await client.query(
       `insert into event_ids (project_id, uuid, timestamp)
-       select * from unnest($1::int[], $2::uuid[], $3::timestamptz[]) as new (project_id, uuid, timestamp)
+       select project_id, uuid, timestamp
+       from unnest($1::int[], $2::uuid[], $3::timestamptz[]) with ordinality as new (project_id, uuid, timestamp, place)
+       where place not in (select place from sealed_event_ids($1, $2))
        order by project_id, uuid
        on conflict do nothing returning project_id, uuid`,
       [

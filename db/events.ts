@@ -1,3 +1,4 @@
+import { EVENT_TIME } from './event-ids.ts';
 import { readSealedWeeks, type StoredRange, storedRanges } from './event-spans.ts';
 import { distinctIdsOf } from './persons.ts';
 import type { Pool, Transaction } from './pool.ts';
@@ -203,18 +204,15 @@ const storedCondition = (ranges: readonly StoredRange[], given: (value: unknown)
 
 const positionOf = ({ timestamp, uuid }: EventRow): EventPosition => ({ timestamp, uuid });
 
-/** Finds an event by its uuid. It looks in event_ids first, because no index of events begins with the uuid. */
+/** Finds an event by its uuid. Its id leads to its timestamp, because no index of events begins with the uuid. */
 export async function findEvent(
   readingPool: Pool,
   { projectId, signal }: Asker,
   uuid: string,
 ): Promise<EventRow | undefined> {
   return reading(readingPool, { projectId, signal }, async (client) => {
-    const { rows: ids } = await client.query(
-      'select timestamp from event_ids where project_id = $1 and uuid = $2',
-      [projectId, uuid],
-    );
-    if (!ids[0]) return undefined;
+    const { rows: ids } = await client.query(`select ${EVENT_TIME} as timestamp`, [projectId, uuid]);
+    if (ids[0].timestamp === null) return undefined;
     const { timestamp } = ids[0];
     const values: unknown[] = [projectId, uuid, timestamp];
     const stored = await storedWithin(client, projectId, [timestamp], [timestamp]);

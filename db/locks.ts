@@ -20,6 +20,8 @@ export const LOCKS = {
   roles: 7_163_945_026,
   /** One process gives weeks of events their indexes. */
   sealing: 7_163_945_028,
+  /** One process moves ids of events into sealed blocks. */
+  ids: 7_163_945_029,
   /** One command changes the encryption keys. */
   keys: 7_163_945_027,
 } as const;

@@ -20,6 +20,7 @@ export const CORE_TABLES: readonly ProjectTable[] = [
   { name: 'events', kind: 'data' },
   { name: 'event_spans', kind: 'data' },
   { name: 'event_ids', kind: 'data' },
+  { name: 'event_id_blocks', kind: 'data' },
   { name: 'person_distinct_ids', kind: 'data' },
   { name: 'deleted_distinct_ids', kind: 'data' },
   { name: 'person_words', kind: 'data' },

@@ -149,7 +149,8 @@ export async function keepSettings(
 export async function noteIngestedEvents(queryable: Queryable): Promise<number> {
   const { rowCount } = await queryable.query(
     `update projects p set ingested_event = true
-     where not ingested_event and exists (select from event_ids i where i.project_id = p.id)`,
+     where not ingested_event and (exists (select from event_ids i where i.project_id = p.id)
+       or exists (select from event_id_blocks b where b.project_id = p.id))`,
   );
   return rowCount ?? 0;
 }

@@ -12,6 +12,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { loadConfig } from '../../config.ts';
+import { SEALING_SIZES, sealEventIds } from '../../db/event-id-sealing.ts';
 import { SEARCH } from '../../db/event-indexes.ts';
 import { listEventPartitions } from '../../db/event-partitions.ts';
 import { summarizeOpenWeeks } from '../../db/event-weeks.ts';
@@ -47,6 +48,8 @@ const { values } = parseArgs({
     batches: { type: 'string', default: '1,50,500' },
     servers: { type: 'string', default: 'api,api-anonymous,api-set,ingest,go,go-copy,insert' },
     connections: { type: 'string', default: '64' },
+    // So many ids of version 4 are known, and sealed, before the servers that say so are measured.
+    known: { type: 'string', default: '0' },
     // Another checkout with its dependencies. Its API is measured as before, before-anonymous and before-set.
     against: { type: 'string' },
     // The folder for the CPU profiles of the Node servers.
@@ -85,6 +88,8 @@ interface Server {
   search?: 'absent' | 'summarized';
   /** The version of the uuids of its events: 7 unless told. */
   uuids?: 4;
+  /** Whether the ids of `--known` are known. By default, nobody asks for sealed ids in vain; `absent` leaves the question out. */
+  knows?: true | 'absent';
 }
 const SERVERS: Record<string, Server> = {
   // `api` gets events of 10,000 known persons, `api-anonymous` gets events without a person, and in `api-set` each
@@ -95,8 +100,11 @@ const SERVERS: Record<string, Server> = {
   // What the index by which few events of many are found costs.
   'api-no-search': { ...api, kind: 'anonymous', search: 'absent' },
   'api-search': { ...api, kind: 'anonymous', search: 'summarized' },
-  // Ids that are spread over the whole index of the ledger.
+  // What a large ledger costs events whose ids are spread over it.
   'api-v4': { ...api, kind: 'anonymous', uuids: 4 },
+  'api-v4-known': { ...api, kind: 'anonymous', uuids: 4, knows: true },
+  'api-unasked': { ...api, kind: 'anonymous', knows: 'absent' },
+  'api-known': { ...api, kind: 'anonymous', knows: true },
   ...(before && {
     before,
     'before-anonymous': { ...before, kind: 'anonymous' },
@@ -129,6 +137,9 @@ async function measure(admin: pg.Client, postmaster: number, name: string, batch
   const server = SERVERS[name];
   if (!server) throw new Error(`There is no server "${name}"; there are ${Object.keys(SERVERS).join(', ')}.`);
   await admin.query('truncate events, event_ids, event_weeks');
+  await admin.query(`update event_id_segments set sealed_at = ${server.knows === true ? 'now()' : 'null'}`);
+  const state = server.knows === 'absent' ? 'disable' : 'enable';
+  await admin.query(`alter table event_ids ${state} trigger refuse_sealed`);
   await admin.query('checkpoint');
   if (server.search === 'absent')
     await eachPartition((one) => admin.query(`drop index ${one}_${SEARCH.name}`));
@@ -235,6 +246,35 @@ async function measureServer(
   }
 }
 
+/** Makes sealed ids, as maintenance would have left them. */
+async function knowIds(admin: pg.Client, count: number): Promise<void> {
+  for (let [number, left] = [1, count]; left > 0; number += 1) {
+    const ids = Math.min(left, SEALING_SIZES.segment);
+    await admin.query(
+      `insert into event_id_blocks (segment, project_id, first, ids)
+       select ${number}, 1, (array_agg(uuid order by uuid))[1],
+         string_agg(uuid_send(uuid) || timestamptz_send(now()), ''::bytea order by uuid)
+       from (select uuid, (row_number() over (order by uuid) - 1) / 336 as block
+         from (select gen_random_uuid() as uuid from generate_series(1, ${ids})) as ids) as placed
+       group by block;
+       insert into event_id_segments (number, ids, filled_at, sealed_at, removed_at) values (${number}, ${ids}, now(), now(), now())`,
+    );
+    left -= ids;
+    console.error(`${left} ids left to make`);
+  }
+  if (count === 0) return;
+  await sealEventIds(pool, { signal: new AbortController().signal, beat: () => undefined });
+  await admin.query(
+    'vacuum (analyze) event_id_blocks, event_id_filters, event_id_segments, event_id_filter_sets',
+  );
+  const { rows } = await admin.query(
+    `select sum(pg_total_relation_size(name))::float8 / $1::float8 as bytes
+     from unnest('{event_id_blocks,event_id_filters,event_id_segments,event_id_filter_sets}'::regclass[]) as name`,
+    [count],
+  );
+  console.error(`${count} ids are known, in ${rows[0].bytes.toFixed(1)} bytes each`);
+}
+
 const ratio = (one: number, other: number) => (one / other ? (one / other).toFixed(2) : '');
 const median = (numbers: number[]) => [...numbers].sort((a, b) => a - b)[numbers.length >> 1] as number;
 
@@ -263,6 +303,7 @@ try {
   );
   const { rows } = await admin.query('select pg_backend_pid() as pid');
   const postmaster = processStat(rows[0].pid)?.parent ?? 0;
+  await knowIds(admin, Number(values.known));
   const names = values.servers.split(',');
   const table: string[] = [
     '| batch | server | events/s | p50 ms | p99 ms | CPU µs/event server + Postgres | peak MB | × go events/s | × go per CPU |',

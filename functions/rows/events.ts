@@ -1,3 +1,4 @@
+import { EVENT_TIME } from '../../db/event-ids.ts';
 import type { Queryable } from '../../db/pool.ts';
 import type { StoredEvent } from '../rules/stored-event.ts';
 
@@ -18,9 +19,7 @@ export async function findStoredEvent(
   uuid: string,
 ): Promise<StoredEvent | undefined> {
   const { rows } = await queryable.query(
-    `select ${COLUMNS} from event_ids i
-     join events e on e.project_id = i.project_id and e.timestamp = i.timestamp and e.uuid = i.uuid
-     where i.project_id = $1 and i.uuid = $2`,
+    `select ${COLUMNS} from events e where e.project_id = $1 and e.timestamp = (select ${EVENT_TIME}) and e.uuid = $2`,
     [projectId, uuid],
   );
   return rows[0];

@@ -4,6 +4,7 @@ import type { CapturedEvent } from '../../capture/captured-event.ts';
 import { type CarryLimits, carryCopied } from '../../capture/carry.ts';
 import type { Pool } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
+import { KNOWN_IDS } from '../support/event-ids.ts';
 
 export function capturedEvent(fields: Partial<CapturedEvent> = {}): CapturedEvent {
   return {
@@ -58,9 +59,9 @@ export async function runAndKillWriter(
 /** Every uuid in storage and how often; ids that have no event, too. */
 export async function census(pool: Pool, projectId: number) {
   const { rows } = await pool.query(
-    `select coalesce(e.uuid, i.uuid) as uuid, count(e.uuid)::int as events, count(i.uuid)::int as ids
-     from events e full join event_ids i on i.project_id = e.project_id and i.uuid = e.uuid
-     where coalesce(e.project_id, i.project_id) = $1 group by 1`,
+    `with i as (select distinct project_id, uuid from ${KNOWN_IDS} where project_id = $1)
+     select coalesce(e.uuid, i.uuid) as uuid, count(e.uuid)::int as events, count(i.uuid)::int as ids
+     from (select * from events where project_id = $1) e full join i on i.uuid = e.uuid group by 1`,
     [projectId],
   );
   return {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { appendFile, cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -7,10 +8,14 @@ import { backUp } from '../../backup/backup.ts';
 import type { BackupManifest } from '../../backup/manifest.ts';
 import { restore } from '../../backup/restore.ts';
 import { tablesInOrder } from '../../backup/tables.ts';
+import { createIngest } from '../../capture/ingest.ts';
+import { SEALING_SIZES, sealEventIds } from '../../db/event-id-sealing.ts';
+import { findEvent } from '../../db/events.ts';
 import type { Pool } from '../../db/pool.ts';
 import { createPool } from '../../db/pool.ts';
 import { PRODUCTS } from '../../products.ts';
 import { sealedColumns } from '../../tenancy/product.ts';
+import { capturedEvent } from '../capture/support.ts';
 import { createTenant } from '../support/api.ts';
 import { databaseForFile, withDatabase } from '../support/database.ts';
 import { insertFunctionOf } from '../support/function-rows.ts';
@@ -69,6 +74,47 @@ describe('a backup', () => {
       } finally {
         await pool.end();
       }
+    });
+  });
+
+  test('has the ids that are sealed, with their filters', async () => {
+    await withDatabase(async (other) => {
+      const uuids = Array.from({ length: 900 }, () => randomUUID());
+      const send = async (pool: Pool) => {
+        const ingest = createIngest({ pool });
+        const events = uuids.map((uuid) => capturedEvent({ uuid }));
+        try {
+          return await ingest.submit({ projectId: 1, events });
+        } finally {
+          await ingest.close();
+        }
+      };
+      expect((await send(other.pool)).stored).toBe(900);
+      const work = { signal: new AbortController().signal, beat: () => undefined };
+      expect(await sealEventIds(other.pool, work, { ...SEALING_SIZES, segment: 500, slice: 400 })).toBe(500);
+      const sealedBackup = path.join(directory, 'sealed');
+      await backUp({ url: other.url, directory: sealedBackup, sealed, report });
+      await withEmptyDatabase(async (url) => {
+        await restore({ url, directory: sealedBackup, encryptionKeyIds: [], report });
+        const pool = createPool({ url, size: 3, name: 'test' });
+        try {
+          const { rows } = await pool.query(
+            `select (select count(*)::int from event_ids) as left,
+               array(select number from event_id_filter_sets) as filters,
+               array(select distinct number from filtered_event_ids(array_fill(1, array[900]), $1)) as found`,
+            [uuids],
+          );
+          expect(rows).toEqual([{ left: 400, filters: [1], found: [1] }]);
+          expect(await send(pool)).toMatchObject({ stored: 0, duplicates: 900 });
+          const sealedId = await pool.query(
+            `select encode(substr(ids, 1, 16), 'hex')::uuid as uuid from event_id_blocks limit 1`,
+          );
+          const found = await findEvent(pool, { projectId: 1 }, sealedId.rows[0].uuid);
+          expect(found?.uuid).toBe(sealedId.rows[0].uuid);
+        } finally {
+          await pool.end();
+        }
+      });
     });
   });
 

@@ -35,6 +35,7 @@ describe('maintenance', () => {
         removeExportLeftovers: 0,
         sealSecrets: 0,
         sealEvents: 0,
+        sealEventIds: 0,
         summarizeEvents: 0,
         keepEventPartitions: expect.any(Number),
         expireSessions: expect.any(Number),

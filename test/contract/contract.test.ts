@@ -175,7 +175,8 @@ test('the entries of the activity log', async () => {
   const path = `/api/projects/@current/batch_exports/${made.id}/`;
   await ask('PATCH', path, { name: 'renamed' });
   await ask('POST', `${path}pause/`);
-  await ask('POST', `${path}unpause/`, { backfill: true });
+  // Without `backfill`: within a minute of the full hour, the pause has missed something.
+  await ask('POST', `${path}unpause/`);
   const range = { start_at: '2026-01-31T12:00:00Z', end_at: '2026-01-31T14:00:00Z' };
   const backfill = await ask('POST', `${path}backfills/`, range);
   await ask('POST', `${path}backfills/${backfill.backfill_id}/cancel/`);

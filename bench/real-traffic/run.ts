@@ -61,6 +61,8 @@ interface Result extends Load {
   carried: number;
   /** Bytes of the log for each event. */
   logBytes: number;
+  /** Bytes of the stored event, with its indexes and its id. */
+  diskBytes: number;
   serverCpu: number;
   postgresCpu: number;
   memory: number;
@@ -206,6 +208,11 @@ async function measure(name: string, seed: number): Promise<Result> {
       );
     }
     if (result.exhausted) throw new Error('There were too few events for the time: say more with --events.');
+    const disk = await one(
+      admin,
+      `select pg_total_relation_size('event_ids') + (
+         select sum(pg_total_relation_size(inhrelid)) from pg_inherits where inhparent = 'events'::regclass)`,
+    );
     const perEvent = (index: 0 | 1) =>
       (((after[index] as number) - (before[index] as number)) / result.measuredEvents) * 1e6;
     return {
@@ -214,6 +221,7 @@ async function measure(name: string, seed: number): Promise<Result> {
       writes: ((await one(admin, CHANGES)) - changesBefore - carried) / result.acknowledged,
       carried: carried / result.acknowledged,
       logBytes: (to - from) / result.measuredEvents,
+      diskBytes: disk / result.acknowledged,
     };
   } finally {
     await end();
@@ -274,8 +282,8 @@ try {
     median((results.get(name) ?? []).map((result) => result[key]));
   console.log(
     [
-      '| server | events/s | × go | p50 ms | p99 ms | writes of persons per event, + carried | log bytes per event | CPU µs/event server + Postgres | peak MB |',
-      '| --- | --- | --- | --- | --- | --- | --- | --- | --- |',
+      '| server | events/s | × go | p50 ms | p99 ms | writes of persons per event, + carried | log bytes per event | disk bytes per event | CPU µs/event server + Postgres | peak MB |',
+      '| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |',
       ...names.map((name) => {
         const speeds = (results.get(name) ?? []).map((result) => Math.round(result.eventsPerSecond));
         const times = results.has('go')
@@ -284,6 +292,7 @@ try {
         return (
           `| ${name} | ${Math.round(of(name, 'eventsPerSecond')).toLocaleString('en')} (${Math.min(...speeds)}–${Math.max(...speeds)}) | ${times} | ` +
           `${of(name, 'p50').toFixed(0)} | ${of(name, 'p99').toFixed(0)} | ${of(name, 'writes').toFixed(3)} + ${of(name, 'carried').toFixed(3)} | ${Math.round(of(name, 'logBytes')).toLocaleString('en')} | ` +
+          `${Math.round(of(name, 'diskBytes')).toLocaleString('en')} | ` +
           `${of(name, 'serverCpu').toFixed(1)} + ${of(name, 'postgresCpu').toFixed(1)} | ${Math.round(of(name, 'memory'))} |`
         );
       }),

@@ -13,19 +13,18 @@ const EPOCH_2000 = 946_684_800_000;
  * Allocates an array with one dimension and writes its header. `room` is the size of the elements without their
  * lengths.
  */
-function begin(oid: number, elements: readonly unknown[], room: number): Buffer {
-  const bytes = Buffer.allocUnsafe(HEADER + elements.length * 4 + room);
+function begin(oid: number, count: number, room: number, hasNulls = false): Buffer {
+  const bytes = Buffer.allocUnsafe(HEADER + count * 4 + room);
   // An empty array has no dimension.
-  bytes.writeInt32BE(elements.length > 0 ? 1 : 0, 0);
-  bytes.writeInt32BE(elements.includes(undefined) ? 1 : 0, 4);
+  bytes.writeInt32BE(count > 0 ? 1 : 0, 0);
+  bytes.writeInt32BE(hasNulls ? 1 : 0, 4);
   bytes.writeInt32BE(oid, 8);
-  bytes.writeInt32BE(elements.length, 12);
+  bytes.writeInt32BE(count, 12);
   bytes.writeInt32BE(1, 16);
   return bytes;
 }
 
-const end = (bytes: Buffer, elements: readonly unknown[], at: number): Buffer =>
-  bytes.subarray(0, elements.length > 0 ? at : 12);
+const end = (bytes: Buffer, count: number, at: number): Buffer => bytes.subarray(0, count > 0 ? at : 12);
 
 /** Writes elements that all have the same size. Undefined becomes null. */
 function fixed<T>(
@@ -34,7 +33,7 @@ function fixed<T>(
   elements: readonly (T | undefined)[],
   write: (bytes: Buffer, at: number, element: T) => void,
 ): Buffer {
-  const bytes = begin(oid, elements, elements.length * size);
+  const bytes = begin(oid, elements.length, elements.length * size, elements.includes(undefined));
   let at = HEADER;
   for (const element of elements) {
     bytes.writeInt32BE(element === undefined ? NULL_LENGTH : size, at);
@@ -43,7 +42,7 @@ function fixed<T>(
     write(bytes, at, element);
     at += size;
   }
-  return end(bytes, elements, at);
+  return end(bytes, elements.length, at);
 }
 
 export const int4Array = (elements: readonly number[]): Buffer =>
@@ -71,12 +70,31 @@ export const uuidArray = (elements: readonly (string | undefined)[]): Buffer =>
     if (!uuidBytes(element, bytes, at)) throw new TypeError(`not a uuid: ${element}`);
   });
 
+/** The first bytes of each step through `bytes` are an element. */
+function stepping(oid: number, size: number, bytes: Buffer, step: number): Buffer {
+  const count = bytes.length / step;
+  const array = begin(oid, count, count * size);
+  let at = HEADER;
+  for (let from = 0; from < bytes.length; from += step) {
+    array.writeInt32BE(size, at);
+    bytes.copy(array, at + 4, from, from + size);
+    at += 4 + size;
+  }
+  return end(array, count, at);
+}
+
+/** Uuids that lie in `bytes` as Postgres sends them, one at the beginning of each step. */
+export const uuidsWithin = (bytes: Buffer, step: number): Buffer => stepping(OIDS.uuid, 16, bytes, step);
+
+/** Numbers that lie in `bytes` as Postgres sends them, one after the other. */
+export const int8sWithin = (bytes: Buffer): Buffer => stepping(OIDS.int8, 8, bytes, 8);
+
 function texts(oid: number, prefix: number | undefined, elements: readonly string[]): Buffer {
   const extra = prefix === undefined ? 0 : 1;
   const lengths = elements.map((text) => Buffer.byteLength(text) + extra);
   const bytes = begin(
     oid,
-    elements,
+    elements.length,
     lengths.reduce((sum, length) => sum + length, 0),
   );
   let at = HEADER;
@@ -87,7 +105,7 @@ function texts(oid: number, prefix: number | undefined, elements: readonly strin
     bytes.write(text, at + 4 + extra);
     at += 4 + length;
   }
-  return end(bytes, elements, at);
+  return end(bytes, elements.length, at);
 }
 
 export const textArray = (elements: readonly string[]): Buffer => texts(OIDS.text, undefined, elements);

@@ -4,9 +4,6 @@ export const PARTS = 65_536;
 export const ID_BYTES = 24;
 const UUID_BYTES = 16;
 
-/** The id whose hash tells whether Postgres hashes as this code does. */
-export const SAMPLE = { projectId: 1, uuid: '01234567-89ab-4cde-8f01-23456789abcd' };
-
 const BEGIN = 0x9e3779b9 + UUID_BYTES + 3_923_095;
 const rotated = (value: number, by: number): number => (value << by) | (value >>> (32 - by));
 
@@ -56,6 +53,14 @@ export function hashId(bytes: Buffer, at: number, projectId: number, hash: Hash)
   c = ((c ^ b) - rotated(b, 24)) | 0;
   hash.high = b >>> 0;
   hash.low = c >>> 0;
+}
+
+/** The hash of a certain id, as Postgres writes a bigint: it tells whether a filter was made by a Postgres that hashes as this code does. */
+export function sampleHash(): string {
+  const bytes = Buffer.from('0123456789ab4cde8f0123456789abcd', 'hex');
+  const hash: Hash = { high: 0, low: 0 };
+  hashId(bytes, 0, 1, hash);
+  return BigInt.asIntN(64, (BigInt(hash.high) << 32n) | BigInt(hash.low)).toString();
 }
 
 const WORD_BYTES = 8;

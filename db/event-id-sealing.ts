@@ -1,27 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import {
-  DIGEST_SQL,
-  type Hash,
-  hashId,
-  ID_BYTES,
-  IdFilter,
-  PARTS,
-  SAMPLE,
-  wordsFor,
-} from './event-id-filters.ts';
+import { uuidsWithin } from './binary-arrays.ts';
+import { FILTER_SIZES, type FilterSizes, keepFilters, makeFilter } from './event-id-filter-sets.ts';
+import { ID_BYTES } from './event-id-filters.ts';
 import { LOCKS } from './locks.ts';
 import { type LongWork, onConnection } from './on-connection.ts';
-import type { Pool, Queryable, Transaction } from './pool.ts';
-import { uuidBytes } from './uuid-bytes.ts';
+import { type Pool, type Queryable, type Transaction, within } from './pool.ts';
 
 /** How ids are sealed. Tests take smaller numbers. */
-export interface SealingSizes {
+export interface SealingSizes extends FilterSizes {
   /** When event_ids has more ids, so many of them are sealed as one segment. */
   segment: number;
-  /** At most so many segments in a row have a filter in common. A power of two. */
-  together: number;
-  /** A filter has so many rows. `event_id_part` of the database knows it too. */
-  parts: number;
   /** So many ids are copied, or taken from event_ids, in one transaction. */
   slice: number;
   /** The index of event_ids is made anew when it has more bytes. A segment of random ids, and as many new ones, take half of it. */
@@ -29,18 +17,11 @@ export interface SealingSizes {
 }
 
 export const SEALING_SIZES: SealingSizes = {
-  ...{ segment: 4_000_000, together: 32, parts: PARTS, slice: 60 * 336 },
-  index: 1_000_000_000,
+  ...FILTER_SIZES,
+  ...{ segment: 4_000_000, slice: 60 * 336, index: 1_000_000_000 },
 };
 /** So many ids fill a page of Postgres, with what else is in the row of a block. */
 const BLOCK_IDS = 336;
-/** Then a filter answers wrongly for about 0.1 % of other ids. */
-const BITS_OF_ID = 16;
-/** So much memory a filter takes while it is made. A larger one is made in parts, and its ids are read for each of them. */
-const FILTER_BYTES = 67_108_864;
-/** So many blocks are read at once for a filter, and so many of its rows are written. */
-const BLOCKS_AT_ONCE = 100;
-const ROWS_AT_ONCE = 1_024;
 /** So many ids are counted at once. For more, an estimate has to say that it is worth it. */
 const COUNTED = 100_000;
 /** After each slice of work, writers have so many times its duration for themselves. */
@@ -148,7 +129,7 @@ async function sealSegment(
   while (!(await step()).filled) await paced(work, () => fill(client, number, sizes));
   if (!(await step()).sealed) {
     // The filter takes the place of those of the segments before, so that an id has few to ask.
-    await makeFilter(client, rangeTo(number, sizes), work, sizes);
+    await makeFilter(client, number, work, sizes);
     await seal(client, number);
   }
   while (await paced(work, () => remove(client, number, sizes)));
@@ -167,21 +148,9 @@ async function paced<T>({ signal, beat }: LongWork, piece: () => Promise<T>): Pr
   return result;
 }
 
-async function inTransaction<T>(client: Transaction, run: () => Promise<T>): Promise<T> {
-  await client.query('begin');
-  try {
-    const result = await run();
-    await client.query('commit');
-    return result;
-  } catch (error) {
-    await client.query('rollback').catch(() => undefined);
-    throw error;
-  }
-}
-
 /** Copies the next ids in the order of their keys. The row of the segment stays locked, so two processes copy none twice. */
 function fill(client: Transaction, number: number, { segment, slice }: SealingSizes): Promise<void> {
-  return inTransaction(client, async () => {
+  return within(client, async () => {
     const { rows: found } = await client.query(
       `select ids, last_project, last_uuid from event_id_segments where number = $1 and filled_at is null for update`,
       [number],
@@ -224,7 +193,7 @@ async function seal(client: Transaction, number: number): Promise<void> {
 
 /** Takes ids from event_ids that are in the next blocks of a sealed segment. Returns whether there may be more. */
 function remove(client: Transaction, number: number, { slice }: SealingSizes): Promise<boolean> {
-  return inTransaction(client, async () => {
+  return within(client, async () => {
     const { rows: found } = await client.query(
       `select removed_project, removed_uuid from event_id_segments
        where number = $1 and sealed_at is not null and removed_at is null for update`,
@@ -241,7 +210,7 @@ function remove(client: Transaction, number: number, { slice }: SealingSizes): P
       await client.query({
         name: 'remove-event-ids',
         text: 'delete from event_ids where project_id = $1 and uuid = any($2)',
-        values: [project, uuidsOf(ids)],
+        values: [project, uuidsWithin(ids, ID_BYTES)],
       });
     }
     const last = blocks.at(-1);
@@ -271,184 +240,10 @@ async function keepIndexSmall(client: Transaction, { index }: SealingSizes): Pro
   await client.query('reindex index concurrently event_ids_pkey');
 }
 
-const UUID_OID = 2950;
-const BIGINT_OID = 20;
-const ARRAY_HEADER = 20;
-const UUID_BYTES = 16;
-const BIGINT_BYTES = 8;
-
-/** An array in Postgres's binary form. Each of its elements is in `bytes`, at the beginning of a step. */
-function arrayOf(oid: number, bytes: Buffer, size: number, step: number): Buffer {
-  const count = bytes.length / step;
-  const array = Buffer.alloc(ARRAY_HEADER + count * (4 + size));
-  for (const [index, value] of [1, 0, oid, count, 1].entries()) array.writeInt32BE(value, index * 4);
-  for (let index = 0; index < count; index += 1) {
-    const at = ARRAY_HEADER + index * (4 + size);
-    array.writeInt32BE(size, at);
-    bytes.copy(array, at + 4, index * step, index * step + size);
-  }
-  return array;
-}
-
-const uuidsOf = (ids: Buffer): Buffer => arrayOf(UUID_OID, ids, UUID_BYTES, ID_BYTES);
-const bigintsOf = (words: Buffer): Buffer => arrayOf(BIGINT_OID, words, BIGINT_BYTES, BIGINT_BYTES);
-
 /** What the deletion of a project did not see: it was written by a slice that was under way, or by a process of an older version. */
 async function deleteLeftovers(client: Transaction): Promise<void> {
   await client.query(
     `delete from event_id_blocks b using project_deletions d
      where b.project_id = d.project_id and d.data_deleted_at is not null`,
   );
-}
-
-/** The segments of a filter. Its number is that of the last one. */
-interface FilterRange {
-  first: number;
-  last: number;
-}
-
-/**
- * Filters are merged as a binary number is counted: the first 25 segments have filters of 16, 8 and 1 of them. Each id is put
- * into a filter a few times, and with n segments an id asks the binary digits of n, not n filters.
- */
-function rangeTo(last: number, { together }: SealingSizes): FilterRange {
-  const size = Math.min(last & -last, together);
-  return { first: last - size + 1, last };
-}
-
-/** The filters that sealed segments have. */
-function rangesOf(segments: number, sizes: SealingSizes): FilterRange[] {
-  const ranges: FilterRange[] = [];
-  for (let last = segments; last > 0; last = (ranges[0] as FilterRange).first - 1)
-    ranges.unshift(rangeTo(last, sizes));
-  return ranges;
-}
-
-/** Makes the filters that are missing, and makes damaged ones again. Looks at one of them each time. */
-async function keepFilters(client: Transaction, work: LongWork, sizes: SealingSizes): Promise<void> {
-  try {
-    await dropDamaged(client);
-  } catch (error) {
-    if (!DAMAGED.includes((error as { code?: string }).code as string)) throw error;
-    await dropAllFilters(client);
-  }
-  const { rows } = await client.query(
-    `select coalesce(max(number), 0) as last, array(select array[first_segment, number] from event_id_filter_sets) as made
-     from event_id_segments where sealed_at is not null`,
-  );
-  const { last, made } = rows[0] as { last: number; made: [number, number][] };
-  for (const range of rangesOf(last, sizes)) {
-    if (!made.some(([first, number]) => first === range.first && number === range.last))
-      await makeFilter(client, range, work, sizes);
-  }
-}
-
-/** Pages of a table or an index are damaged. */
-const DAMAGED = ['XX001', 'XX002'];
-
-/** Takes all filters away without reading them. Writers would queue behind a lock that waits, so it waits shortly. */
-async function dropAllFilters(client: Transaction): Promise<void> {
-  await inTransaction(client, async () => {
-    await client.query(`set local lock_timeout = '1s'`);
-    await client.query('truncate event_id_filters, event_id_filter_sets');
-  });
-}
-
-/** A filter that is no longer what it was when it was made is not asked any more, and made again. */
-async function dropDamaged(client: Transaction): Promise<void> {
-  const sample = sampleHash();
-  const { rows: foreign } = await client.query(
-    'select number from event_id_filter_sets where sample <> $1::bigint',
-    [sample],
-  );
-  for (const { number } of foreign) await dropFilters(client, number, number);
-  const { rows } = await client.query('select number, digest from event_id_filter_sets order by number');
-  if (rows.length === 0) return;
-  // One a minute, in turn.
-  const { number, digest } = rows[Math.floor(Date.now() / 60_000) % rows.length];
-  const { rows: found } = await client.query(
-    `select ${DIGEST_SQL} as digest from event_id_filters where number = $1`,
-    [number],
-  );
-  if (found[0].digest !== digest) await dropFilters(client, number, number);
-}
-
-async function dropFilters(client: Transaction, from: number, to: number): Promise<void> {
-  await client.query(
-    `with gone as (delete from event_id_filter_sets where number between $1 and $2)
-     delete from event_id_filters where number between $1 and $2`,
-    [from, to],
-  );
-}
-
-function sampleHash(): string {
-  const bytes = Buffer.alloc(UUID_BYTES);
-  uuidBytes(SAMPLE.uuid, bytes, 0);
-  const hash: Hash = { high: 0, low: 0 };
-  hashId(bytes, 0, SAMPLE.projectId, hash);
-  return BigInt.asIntN(64, (BigInt(hash.high) << 32n) | BigInt(hash.low)).toString();
-}
-
-/**
- * Makes a filter from the blocks of its segments. Nobody asks it before it is complete: its rows without their entry in
- * event_id_filter_sets mean nothing.
- */
-async function makeFilter(
-  client: Transaction,
-  { first, last }: FilterRange,
-  work: LongWork,
-  { parts }: SealingSizes,
-): Promise<void> {
-  // What a kill has left, or what is to be made anew.
-  await dropFilters(client, last, last);
-  const { rows: counted } = await client.query(
-    'select sum(ids)::float8 as ids from event_id_segments where number between $1 and $2',
-    [first, last],
-  );
-  const words = wordsFor(counted[0].ids, BITS_OF_ID, parts);
-  const pass = parts / 2 ** Math.max(0, Math.ceil(Math.log2((parts * words * 8) / FILTER_BYTES)));
-  for (let from = 0; from < parts; from += pass) {
-    const filter = new IdFilter(words, { from, to: from + pass, all: parts });
-    for (let segment = first; segment <= last; segment += 1) await addSegment(client, filter, segment, work);
-    const rows = Math.min(ROWS_AT_ONCE, pass);
-    for (let part = from; part < from + pass; part += rows) {
-      work.signal.throwIfAborted();
-      work.beat();
-      await client.query(
-        `insert into event_id_filters (part, number, bits)
-         select $1::int + place, $2, ($3::bigint[])[place * $4 + 1 : (place + 1) * $4] from generate_series(0, $5::int - 1) as place`,
-        [part, last, bigintsOf(filter.parts(part, rows)), words, rows],
-      );
-    }
-  }
-  await inTransaction(client, async () => {
-    // The filters that it takes the place of.
-    await dropFilters(client, first, last - 1);
-    await client.query(
-      `insert into event_id_filter_sets (number, first_segment, sample, digest)
-       select $1, $2, $3, ${DIGEST_SQL} from event_id_filters where number = $1`,
-      [last, first, sampleHash()],
-    );
-  });
-}
-
-async function addSegment(
-  client: Transaction,
-  filter: IdFilter,
-  segment: number,
-  { signal, beat }: LongWork,
-): Promise<void> {
-  let after = { project_id: -(2 ** 31), first: '00000000-0000-0000-0000-000000000000' };
-  for (;;) {
-    signal.throwIfAborted();
-    beat();
-    const { rows } = await client.query({
-      text: `select project_id, first, ids from event_id_blocks
-        where segment = $1 and (project_id, first) > ($2, $3) order by project_id, first limit ${BLOCKS_AT_ONCE}`,
-      values: [segment, after.project_id, after.first],
-    });
-    for (const { project_id: project, ids } of rows) filter.addBlock(project, ids);
-    if (rows.length < BLOCKS_AT_ONCE) return;
-    after = rows.at(-1);
-  }
 }

@@ -155,6 +155,19 @@ export async function transaction<T>(
   }
 }
 
+/** Runs `work` in a transaction of a connection that the caller has: commits its result, or rolls back and throws. */
+export async function within<T>(client: Transaction, work: () => Promise<T>): Promise<T> {
+  await client.query('begin');
+  try {
+    const result = await work();
+    await client.query('commit');
+    return result;
+  } catch (error) {
+    await client.query('rollback').catch(() => undefined);
+    throw error;
+  }
+}
+
 const UNAVAILABLE_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',

@@ -17,7 +17,7 @@ import { PATIENCE } from '../support/eventually.ts';
 import { LONG, rounds } from '../support/rounds.ts';
 
 if (LONG) jest.setTimeout(900_000);
-const SIZES = { segment: 1_500, together: 2, parts: FEW_PARTS, slice: 100, index: 1_000_000_000 };
+const SIZES = { segment: 1_500, together: 2, parts: FEW_PARTS, recheck: 0, slice: 100, index: 1_000_000_000 };
 let dataDir: string;
 let postgres: Postgres;
 let pool: Pool;

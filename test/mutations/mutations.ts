@@ -248,7 +248,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'a damaged filter is never noticed',
-    file: 'db/event-id-sealing.ts',
+    file: 'db/event-id-filter-sets.ts',
     from: 'if (found[0].digest !== digest)',
     to: `if (found[0].digest === '')`,
     test: 'test/db/event-ids.test.ts',
@@ -257,10 +257,10 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'ids are taken from the table before they are sealed',
     file: 'db/event-id-sealing.ts',
-    from: `    await makeFilter(client, rangeTo(number, sizes), work, sizes);
+    from: `    await makeFilter(client, number, work, sizes);
     await seal(client, number);`,
     to: `    await client.query('delete from event_ids');
-    await makeFilter(client, rangeTo(number, sizes), work, sizes);
+    await makeFilter(client, number, work, sizes);
     await seal(client, number);`,
     test: 'test/db/event-ids.test.ts',
     named: 'after any of its steps',
@@ -275,7 +275,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'filters with damaged pages stay as they are',
-    file: 'db/event-id-sealing.ts',
+    file: 'db/event-id-filter-sets.ts',
     from: 'await dropAllFilters(client);',
     to: '',
     test: 'test/db/event-ids.test.ts',
@@ -283,7 +283,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'each segment keeps a filter of its own',
-    file: 'db/event-id-sealing.ts',
+    file: 'db/event-id-filter-sets.ts',
     from: 'const size = Math.min(last & -last, together);',
     to: 'const size = Math.min(1, together);',
     test: 'test/db/event-ids.test.ts',

@@ -38,6 +38,29 @@ export async function readSealedWeeks(queryable: Queryable, projectId: number): 
 const weekOf = (at: number | null, otherwise: number) =>
   at === null ? otherwise : Math.floor(at / WEEK_MILLISECONDS);
 
+/** So many weeks of events are read first, then so many in all, and then the others. */
+const NEAREST_WEEKS = [4, 20];
+
+/**
+ * Divides a range of times for readers who want few events from one end of it. Postgres plans for each week in which events can
+ * have come in, and that takes longer than reading a page from a few of them. Returns where to divide it, beginning at that end.
+ */
+export function nearestEdges(
+  weeks: readonly SealedWeek[],
+  { from, to }: { from: number; to: number },
+  end: 'first' | 'last',
+): number[] {
+  const [first, last] = [weekOf(from, -Infinity), weekOf(to, Infinity)];
+  const known = new Set<number>();
+  for (const { weeks: own } of weeks) for (const week of own ?? []) known.add(week);
+  const within = [...known].filter((week) => week >= first && week <= last);
+  within.sort((one, other) => (end === 'last' ? other - one : one - other));
+  return NEAREST_WEEKS.filter((count) => count < within.length).map((count) => {
+    const week = within[count - 1] as number;
+    return (end === 'last' ? week : week + 1) * WEEK_MILLISECONDS;
+  });
+}
+
 /**
  * Returns when events with times in a range can have come in: all the time, but for the sealed weeks whose events have other
  * times. Undefined: no week can be left out.

@@ -1,5 +1,11 @@
 import { EVENT_TIME } from './event-ids.ts';
-import { readSealedWeeks, type StoredRange, storedRanges } from './event-spans.ts';
+import {
+  nearestEdges,
+  readSealedWeeks,
+  type SealedWeek,
+  type StoredRange,
+  storedRanges,
+} from './event-spans.ts';
 import { distinctIdsOf } from './persons.ts';
 import type { Pool, Transaction } from './pool.ts';
 import { PAGE_BYTES, reading } from './reading.ts';
@@ -42,6 +48,8 @@ export interface EventQuery {
    * are those of the role that sees one project.
    */
   source?: EventSourceQuery | undefined;
+  /** What is known of the weeks that are over. The connections of a source cannot read it. */
+  weeks?: readonly SealedWeek[];
 }
 
 export interface EventPage {
@@ -93,12 +101,20 @@ export function roomySql(
      where number <= ${given(limit)} and before <= ${given(room)} ${order}`;
 }
 
+/** A part of the times of a page. In milliseconds since 1970. */
+interface Part {
+  since: number | undefined;
+  until: number | undefined;
+  /** When its events can have come in. Undefined: at any time. */
+  stored: readonly StoredRange[] | undefined;
+}
+
 /** Reads at most `limit` events, up to the one for which there is no more room. Nothing else is sent by Postgres. */
 async function readSome(
   client: Transaction,
   query: EventQuery,
   distinctIds: readonly string[],
-  { limit, room, stored }: { limit: number; room: number; stored: readonly StoredRange[] | undefined },
+  { limit, room, part: { since, until, stored } }: { limit: number; room: number; part: Part },
 ): Promise<Measured[]> {
   const values: unknown[] = [...(query.source?.values ?? [])];
   const given = (value: unknown) => `$${values.push(value)}`;
@@ -115,6 +131,8 @@ async function readSome(
   const instant = (iso: string) => `${given(isoForPostgres(iso))}::timestamptz`;
   if (after !== undefined) conditions.push(`timestamp > ${instant(after)}`);
   if (before !== undefined) conditions.push(`timestamp < ${instant(before)}`);
+  if (since !== undefined) conditions.push(`timestamp >= ${instant(new Date(since).toISOString())}`);
+  if (until !== undefined) conditions.push(`timestamp < ${instant(new Date(until).toISOString())}`);
   if (stored) conditions.push(storedCondition(stored, given));
   if (position) {
     const place = `(${instant(position.timestamp)}, ${given(position.uuid)}::uuid)`;
@@ -141,53 +159,65 @@ export async function listEvents(
   const read = async (client: Transaction): Promise<EventPage> => {
     const end = performance.now() + PAGE_MILLISECONDS;
     const distinctIds = personId === undefined ? [] : await distinctIdsOf(client, projectId, personId);
-    const stored = query.source ? undefined : await storedAt(client, query);
     const rows: EventRow[] = [];
     let bytes = 0;
-    for (let rest = query; ; ) {
-      const limit = Math.min(query.limit - rows.length, ROWS_AT_ONCE);
-      const some = await readSome(client, rest, distinctIds, { limit, room: PAGE_BYTES - bytes, stored });
-      const last = some.at(-1);
-      for (const { bytes: size, followed: _, inserted_at: __, ...row } of some) {
-        rows.push(row);
-        bytes += size;
+    let isFull = false;
+    for (const part of await partsOf(client, query)) {
+      for (;;) {
+        // Of a page that is full, it only wants to know whether there are more.
+        const [limit, room] = isFull
+          ? [1, PAGE_BYTES]
+          : [Math.min(query.limit - rows.length, ROWS_AT_ONCE), PAGE_BYTES - bytes];
+        const last = rows.at(-1);
+        const rest = last ? { ...query, offset: 0, position: positionOf(last) } : query;
+        const some = await readSome(client, rest, distinctIds, { limit, room, part });
+        if (isFull && some.length > 0) return { rows, next: positionOf(last as EventRow) };
+        for (const { bytes: size, followed: _, inserted_at: __, ...row } of some) {
+          rows.push(row);
+          bytes += size;
+        }
+        isFull =
+          rows.length > 0 && (rows.length === query.limit || bytes > PAGE_BYTES || performance.now() > end);
+        const newest = some.at(-1);
+        if (!newest?.followed) break;
+        if (isFull) return { rows, next: positionOf(newest) };
       }
-      if (!last?.followed) return { rows, next: undefined };
-      const isOver = rows.length === query.limit || bytes > PAGE_BYTES || performance.now() > end;
-      if (isOver) return { rows, next: positionOf(last) };
-      rest = { ...query, offset: 0, position: positionOf(last) };
     }
+    return { rows, next: undefined };
   };
   return reading(readingPool, { projectId, signal }, read, query.source && ofProject(projectId));
 }
 
-/** Returns when the events of a page can have come in. */
-async function storedAt(
-  client: Transaction,
-  { projectId, after, before, position, ascending }: EventQuery,
-): Promise<StoredRange[] | undefined> {
-  const from = [after, ...(ascending ? [position?.timestamp] : [])];
-  const to = [before, ...(ascending ? [] : [position?.timestamp])];
-  return storedWithin(client, projectId, from, to);
+/** Divides the times of a page into parts. One is read if those before have too few events. */
+async function partsOf(client: Transaction, query: EventQuery): Promise<Part[]> {
+  const { projectId, after, before, position, ascending, offset } = query;
+  const weeks = query.weeks ?? (query.source ? [] : await readSealedWeeks(client, projectId));
+  const times = between(
+    [after, ...(ascending ? [position?.timestamp] : [])],
+    [before, ...(ascending ? [] : [position?.timestamp])],
+  );
+  // What an offset skips in one part is not known in the next one.
+  const edges = offset > 0 ? [] : nearestEdges(weeks, times, ascending ? 'first' : 'last');
+  return [undefined, ...edges].map((edge, index) => {
+    const next = edges[index];
+    const [since, until] = ascending ? [edge, next] : [next, edge];
+    return {
+      since,
+      until,
+      stored: storedRanges(weeks, { from: since ?? times.from, to: until ?? times.to }),
+    };
+  });
 }
 
-/** Returns when events behind all of some instants, and before all of others, can have come in. */
-async function storedWithin(
-  client: Transaction,
-  projectId: number,
-  from: readonly (string | undefined)[],
-  to: readonly (string | undefined)[],
-): Promise<StoredRange[] | undefined> {
+/** Returns a range with all instants that are behind all of some instants, and before all of others. */
+function between(from: readonly (string | undefined)[], to: readonly (string | undefined)[]) {
   const known = (texts: readonly (string | undefined)[]) =>
     texts
       .filter((one) => one !== undefined)
       .map((one) => Date.parse(one))
       .filter(Number.isFinite);
   // Instants have more digits than milliseconds.
-  return storedRanges(await readSealedWeeks(client, projectId), {
-    from: Math.max(-Infinity, ...known(from)) - 1,
-    to: Math.min(Infinity, ...known(to)) + 1,
-  });
+  return { from: Math.max(-Infinity, ...known(from)) - 1, to: Math.min(Infinity, ...known(to)) + 1 };
 }
 
 /** Builds the condition that events came in at one of these times. */
@@ -215,7 +245,7 @@ export async function findEvent(
     if (ids[0].timestamp === null) return undefined;
     const { timestamp } = ids[0];
     const values: unknown[] = [projectId, uuid, timestamp];
-    const stored = await storedWithin(client, projectId, [timestamp], [timestamp]);
+    const stored = storedRanges(await readSealedWeeks(client, projectId), between([timestamp], [timestamp]));
     const ranges = stored ? ` and ${storedCondition(stored, (value) => `$${values.push(value)}`)}` : '';
     const { rows } = await client.query(
       `select uuid, event, distinct_id, properties::text as properties, timestamp, elements_chain

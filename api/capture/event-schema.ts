@@ -10,7 +10,7 @@ const event = z.object({
   timestamp: timestamp
     .optional()
     .meta({ description: 'When it happened, ISO 8601. Default: when it is received.' }),
-  uuid: z.uuid().optional().meta({ description: 'The same event sent again is stored once.' }),
+  uuid: z.guid().optional().meta({ description: 'The same event sent again is stored once.' }),
 });
 
 /** These schemas only describe. `capture/parse` accepts more forms than these. */
@@ -51,7 +51,7 @@ export const captured = z.object({ status: z.literal('Ok') });
 
 export const v1Results = z.object({
   results: z.record(
-    z.uuid(),
+    z.guid(),
     z.object({ result: z.enum(['ok', 'warning', 'drop', 'retry']), details: z.string().optional() }),
   ),
 });

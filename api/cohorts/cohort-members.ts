@@ -44,7 +44,7 @@ export function cohortMemberRoutes(
         description: 'Those of a cohort that is not static are as of its `last_calculation`.',
         params: cohortParams,
         querystring: pageQuery,
-        response: { 200: page(z.object({ id: z.uuid(), uuid: z.uuid() })) },
+        response: { 200: page(z.object({ id: z.guid(), uuid: z.guid() })) },
       },
     },
     async (request, reply) => {
@@ -120,7 +120,7 @@ export function cohortMemberRoutes(
         tags: TAGS,
         summary: 'Take a person out of a static cohort',
         params: cohortParams,
-        body: z.object({ person_id: z.uuid() }),
+        body: z.object({ person_id: z.guid() }),
         response: { 200: z.object({ success: z.literal(true) }) },
       },
     },

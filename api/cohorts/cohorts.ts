@@ -186,8 +186,8 @@ function addRoutes(app: App, deps: ApiDependencies): void {
         response: {
           200: z.object({
             feature_flags: z.array(user.extend({ key: z.string(), active: z.boolean() })),
-            batch_exports: z.array(z.object({ id: z.uuid(), name: z.string(), paused: z.boolean() })),
-            functions: z.array(z.object({ id: z.uuid(), name: z.string(), enabled: z.boolean() })),
+            batch_exports: z.array(z.object({ id: z.guid(), name: z.string(), paused: z.boolean() })),
+            functions: z.array(z.object({ id: z.guid(), name: z.string(), enabled: z.boolean() })),
             cohorts: z.array(user),
           }),
         },

@@ -24,7 +24,7 @@ const FLAG_PREFIX = '$feature/';
 const NO_NUMBERS = ['distinct_id', 'timestamp'];
 
 const common = {
-  id: z.uuid(),
+  id: z.guid(),
   name: z.string(),
   description: z.null().meta({ description: 'Definitions have no descriptions.' }),
   tags: z.array(z.string()).meta({ description: 'Definitions have no tags.' }),

@@ -106,10 +106,10 @@ export const listQuery = z
     before: eventMoment.meta({
       description: 'Only events before this time. Default: five seconds from now.',
     }),
-    after_uuid: z.uuid().optional().meta({
+    after_uuid: z.guid().optional().meta({
       description: 'The last event of the previous page, at the time `after`. The link `next` contains it.',
     }),
-    before_uuid: z.uuid().optional().meta({
+    before_uuid: z.guid().optional().meta({
       description: 'The last event of the previous page, at the time `before`. The link `next` contains it.',
     }),
     stored_before: eventMoment.meta({

@@ -17,7 +17,7 @@ import { attempt } from '../functions/history.ts';
 const ADVICE = 'Try it again later.';
 
 const change = z.object({
-  function_id: z.uuid(),
+  function_id: z.guid(),
   name: z.string().nullable().meta({ description: 'Null: the function is gone, or has no name.' }),
   version: z.int(),
   properties: z
@@ -26,7 +26,7 @@ const change = z.object({
   fields: z.array(z.string()).meta({ description: '`event` or `distinct_id`, if they were changed.' }),
 });
 const invocation = z.object({
-  id: z.uuid(),
+  id: z.guid(),
   version: z.int(),
   mapping: z.int().nullable(),
   status: z.enum(['waiting', 'succeeded', 'failed', 'cancelled']),
@@ -34,10 +34,10 @@ const invocation = z.object({
   attempts: z.array(attempt).meta({ description: 'Secrets are hidden.' }),
   created_at: timestamp,
   finished_at: timestamp.nullable(),
-  rerun_of: z.uuid().nullable(),
+  rerun_of: z.guid().nullable(),
 });
 const reaction = z.object({
-  function_id: z.uuid(),
+  function_id: z.guid(),
   name: z.string().nullable(),
   version: z.int().meta({ description: 'The version that is stored now.' }),
   matches: z.boolean().nullable().meta({
@@ -65,8 +65,8 @@ const reaction = z.object({
   invocations: z.array(invocation),
 });
 const run = z.object({
-  run_id: z.uuid(),
-  backfill_id: z.uuid().nullable(),
+  run_id: z.guid(),
+  backfill_id: z.guid().nullable(),
   data_interval_start: timestamp.nullable(),
   data_interval_end: timestamp,
   finished_at: timestamp.nullable(),
@@ -75,7 +75,7 @@ const run = z.object({
   }),
 });
 const exported = z.object({
-  batch_export_id: z.uuid(),
+  batch_export_id: z.guid(),
   name: z.string(),
   destination: z.string(),
   takes_event: z.boolean().nullable().meta({
@@ -87,7 +87,7 @@ const exported = z.object({
 const eventTrace = z
   .object({
     event: z.object({
-      id: z.uuid(),
+      id: z.guid(),
       event: z.string(),
       distinct_id: z.string(),
       timestamp,
@@ -96,10 +96,10 @@ const eventTrace = z
       historical: z.boolean().meta({ description: 'Whether it belongs to a historical import.' }),
     }),
     person: z.object({
-      id: z.uuid().meta({ description: 'The person to whom the event belonged when it was stored.' }),
+      id: z.guid().meta({ description: 'The person to whom the event belonged when it was stored.' }),
       mode: z.string(),
       current_id: z
-        .uuid()
+        .guid()
         .nullable()
         .meta({ description: 'The person who has the `distinct_id` now. Null: none has.' }),
       was_merged: z.boolean().meta({ description: 'Whether that is another person.' }),
@@ -136,7 +136,7 @@ export function traceRoutes(app: App, deps: ApiDependencies): void {
           'What happened to a stored event: transformations, its person, functions with their attempts, and exports.',
         params: z.object({ project_id: z.string(), id: z.string() }),
         querystring: z.strictObject({
-          explain: z.uuid().optional().meta({
+          explain: z.guid().optional().meta({
             description: 'A function whose conditions are evaluated one by one.',
           }),
         }),

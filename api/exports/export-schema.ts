@@ -19,7 +19,7 @@ const interval = z.enum([...INTERVAL_LENGTHS, 'once']).meta({
 
 export const batchExport = z
   .object({
-    id: z.uuid(),
+    id: z.guid(),
     team_id: z.int(),
     name: z.string(),
     model: source,

@@ -24,7 +24,7 @@ const entry = z
     data_interval_start: timestamp,
     data_interval_end: timestamp,
     state: z.enum(INTERVAL_STATES),
-    run_id: z.uuid().nullable().meta({
+    run_id: z.guid().nullable().meta({
       description: 'The run that completed the interval, or else the last run of the interval.',
     }),
     status: z.enum(RUN_STATUSES).nullable().meta({ description: 'The status of the last run.' }),

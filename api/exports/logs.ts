@@ -45,7 +45,7 @@ const query = z.strictObject({
     .meta({ description: 'Only entries whose message contains this text. Case does not matter.' }),
 });
 const exportQuery = query.extend({
-  instance_id: z.uuid().optional().meta({ description: 'Only entries of this run.' }),
+  instance_id: z.guid().optional().meta({ description: 'Only entries of this run.' }),
 });
 
 /** Adds the routes that read the logs of exports and of their runs. */

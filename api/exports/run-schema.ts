@@ -9,9 +9,9 @@ const count = z.int().nullable();
 
 export const run = z
   .object({
-    id: z.uuid(),
-    batch_export: z.uuid(),
-    backfill: z.uuid().nullable(),
+    id: z.guid(),
+    batch_export: z.guid(),
+    backfill: z.guid().nullable(),
     status: z.enum(RUN_STATUSES),
     data_interval_start: moment.meta({ description: 'Null if the run exports everything up to the end.' }),
     data_interval_end: timestamp,
@@ -64,9 +64,9 @@ export function runView(row: RunRow, runUrl: RunUrl): RunView {
 
 export const backfill = z
   .object({
-    id: z.uuid(),
+    id: z.guid(),
     team: z.int(),
-    batch_export: z.uuid(),
+    batch_export: z.guid(),
     workflow_id: z.string(),
     status: z.enum(RUN_STATUSES).exclude(['FailedBilling']),
     start_at: moment,
@@ -110,8 +110,8 @@ export function backfillView(row: BackfillRow): z.output<typeof backfill> {
 
 export const logEntry = z
   .object({
-    log_source_id: z.uuid().meta({ description: 'The id of the batch export.' }),
-    instance_id: z.uuid().nullable().meta({
+    log_source_id: z.guid().meta({ description: 'The id of the batch export.' }),
+    instance_id: z.guid().nullable().meta({
       description: 'The id of the run. Null if the entry is not about a single run.',
     }),
     timestamp,

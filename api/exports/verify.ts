@@ -15,7 +15,7 @@ const RETRY_SECONDS = 5;
 
 const body = z.object({
   ...intervalChoice,
-  run_id: z.uuid().nullish().meta({
+  run_id: z.guid().nullish().meta({
     description: 'Chooses the interval of this run. Do not combine it with `start_at` and `end_at`.',
   }),
   wait_seconds: z.int().min(1).max(LONGEST_WAIT_SECONDS).default(WAIT_SECONDS).meta({
@@ -36,7 +36,7 @@ const report = z
     }),
     problems: z.array(z.string()).meta({ description: 'A sentence for each problem.' }),
     run_id: z
-      .uuid()
+      .guid()
       .nullable()
       .meta({ description: 'The completed run that the destination was compared with.' }),
     source: z.object({

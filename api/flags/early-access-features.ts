@@ -62,7 +62,7 @@ const patch = fields.partial().extend({
 
 const shown = z
   .object({
-    id: z.uuid(),
+    id: z.guid(),
     feature_flag: z
       .object({ id: z.int(), key: z.string(), name: z.string(), active: z.boolean(), filters: freeForm })
       .meta({ id: 'EarlyAccessFlag' }),

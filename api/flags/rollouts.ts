@@ -42,7 +42,7 @@ const body = z.object({
 
 const shown = z
   .object({
-    id: z.uuid(),
+    id: z.guid(),
     status: z.enum(ROLLOUT_STATUSES).meta({
       description: '`ended`: it stopped by itself, because somebody changed the flag. See `reason`.',
     }),

@@ -40,7 +40,7 @@ const trial = z
       .array(
         z.object({
           distinct_id: z.string(),
-          person_id: z.uuid(),
+          person_id: z.guid(),
           proposed: outcome,
           running: outcome.nullable(),
         }),

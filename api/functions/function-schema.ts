@@ -52,7 +52,7 @@ export type ContentView = z.output<typeof functionContent>;
 /** A function in a list. */
 export const functionItem = z
   .object({
-    id: z.uuid(),
+    id: z.guid(),
     type,
     name: z.string().nullable(),
     description: z.string(),

@@ -43,7 +43,7 @@ const listQuery = cursorQuery.extend({
   }),
   after: moment.meta({ description: 'Only those that ended, or are due, at or after this time.' }),
   before: moment.meta({ description: 'Only those before this time.' }),
-  event_id: z.uuid().optional().meta({ description: 'Only those of this event.' }),
+  event_id: z.guid().optional().meta({ description: 'Only those of this event.' }),
   distinct_id: z.string().optional(),
   search: search.optional().meta({
     description: 'A part of the error, of a request or of an answer. Case does not matter.',
@@ -68,14 +68,14 @@ export const attempt = z.object({
 
 const shownInvocation = z
   .object({
-    id: z.uuid(),
+    id: z.guid(),
     status: z.enum(STATUSES),
     version: z.int().meta({ description: 'The version of the function that runs.' }),
     mapping: z.int().nullable().meta({ description: 'Which of its mappings, from 0. Null: it has none.' }),
-    event_id: z.uuid().nullable(),
+    event_id: z.guid().nullable(),
     event_timestamp: timestamp.nullable(),
     distinct_id: z.string().nullable(),
-    person_id: z.uuid().nullable(),
+    person_id: z.guid().nullable(),
     error: z.string().nullable(),
     attempts: z.array(attempt).meta({ description: 'Secrets are hidden.' }),
     created_at: timestamp,
@@ -83,12 +83,12 @@ const shownInvocation = z
     next_attempt_at: timestamp.nullable(),
     dismissed_at: timestamp.nullable(),
     rerun_at: timestamp.nullable().meta({ description: 'When it was run again.' }),
-    rerun_of: z.uuid().nullable().meta({ description: 'The invocation that this one repeats.' }),
+    rerun_of: z.guid().nullable().meta({ description: 'The invocation that this one repeats.' }),
   })
   .meta({ id: 'FunctionInvocation' });
 
 const selection = {
-  invocation_ids: z.array(z.uuid()).max(MOST_REPEATED).optional(),
+  invocation_ids: z.array(z.guid()).max(MOST_REPEATED).optional(),
   after: instantOrAgo.optional().meta({ description: 'Those that ended at or after this time.' }),
   before: instantOrAgo.optional().meta({ description: 'Those that ended before this time.' }),
   search: search.optional().meta({ description: 'A part of the error, of a request or of an answer.' }),
@@ -271,7 +271,7 @@ export function historyRoutes(app: App, deps: FunctionRouteDependencies): void {
                 .meta({ description: 'How many are queued already. Of a range: none so far.' }),
               skipped_count: z.int().meta({ description: 'Ids that name nothing that could be run again.' }),
               rerun_job_id: z
-                .uuid()
+                .guid()
                 .nullable()
                 .meta({ description: 'The id of `rerun`. Null: all is done.' }),
               rerun: shownReplay.nullable().meta({ description: 'Null: all is done.' }),

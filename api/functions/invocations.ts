@@ -80,7 +80,7 @@ const body = z
     clickhouse_event: freeForm.nullable().optional().meta({
       description: 'An event as a row, in which `properties` and `person_properties` are JSON texts.',
     }),
-    event_id: z.uuid().nullable().optional().meta({ description: 'The uuid of a stored event to try with.' }),
+    event_id: z.guid().nullable().optional().meta({ description: 'The uuid of a stored event to try with.' }),
     use_newest_event: z
       .boolean()
       .default(false)
@@ -90,7 +90,7 @@ const body = z
         'True: requests are shown and not sent, and each is answered with 200 and an empty object.',
     }),
     mock_responses: mockedAnswers,
-    invocation_id: z.uuid().nullable().optional(),
+    invocation_id: z.guid().nullable().optional(),
   })
   .meta({ anyOf: [{ required: ['configuration'] }, { required: ['use_draft'] }] });
 

@@ -22,7 +22,7 @@ export const functionQuery = pageQuery.extend({
     description: `Only functions of these types, with commas between them: ${TYPE_NAMES.join(', ')}.`,
   }),
   enabled: listed.optional().meta({ type: 'string', description: '`true`, `false`, or both with a comma.' }),
-  id: z.uuid().optional(),
+  id: z.guid().optional(),
   created_by: z
     .string()
     .regex(/^\d{1,15}$/, 'A valid integer is required.')

@@ -11,7 +11,7 @@ const keys = z.array(z.string());
 
 const maskedFunction = z
   .object({
-    id: z.uuid(),
+    id: z.guid(),
     name: z.string(),
     type: z.enum(TYPE_NAMES),
     enabled: z.boolean(),

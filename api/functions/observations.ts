@@ -21,7 +21,7 @@ const TAGS = ['functions'];
 const LIMIT = 50;
 const MAX_LIMIT = 500;
 const params = z.object({ project_id: z.string(), id: z.string() });
-const instance = z.uuid().optional();
+const instance = z.guid().optional();
 
 const COUNTED = [
   ['success', 'failure', 'other'],
@@ -69,8 +69,8 @@ const logQuery = z.strictObject({
 
 const logEntry = z
   .object({
-    log_source_id: z.uuid(),
-    instance_id: z.uuid(),
+    log_source_id: z.guid(),
+    instance_id: z.guid(),
     timestamp,
     level: z.string(),
     message: z.string(),

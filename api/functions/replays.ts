@@ -55,7 +55,7 @@ const broadcastBody = z.object({
 const count = (description: string) => z.int().meta({ description });
 export const shownReplay = z
   .object({
-    id: z.uuid(),
+    id: z.guid(),
     kind: z.enum(REPLAY_KINDS).meta({
       description:
         '`replay`: for past events. `broadcast`: for persons. `rerun`: for ended invocations, again.',

@@ -19,7 +19,7 @@ export const rerunFilter = z
       .meta({
         description: 'Those with one of these. `running` adds none: what still runs does not run again.',
       }),
-    invocation_ids: z.array(z.uuid()).max(MOST_REPEATED).optional().meta({
+    invocation_ids: z.array(z.guid()).max(MOST_REPEATED).optional().meta({
       description: 'Only these.',
     }),
     error_kind: z.unknown().optional().meta({ description: 'Refused.' }),

@@ -7,7 +7,7 @@ const MAX_NAME = 400;
 
 export const group = z
   .object({
-    id: z.uuid(),
+    id: z.guid(),
     group_type_index: z.int(),
     group_type: z.string().nullable(),
     group_key: z.string(),

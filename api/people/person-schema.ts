@@ -12,8 +12,8 @@ const MAX_BULK = 1000;
 export const person = z
   .object({
     type: z.literal('person'),
-    id: z.uuid(),
-    uuid: z.uuid().meta({ description: 'The same as `id`.' }),
+    id: z.guid(),
+    uuid: z.guid().meta({ description: 'The same as `id`.' }),
     name: z
       .string()
       .meta({ description: 'The email, name or username of the person, or else a distinct id.' }),
@@ -94,7 +94,7 @@ export const bulkDeleted = z.object({
   events_queued_for_deletion: z.literal(false),
   recordings_queued_for_deletion: z.literal(false),
   deletion_errors: z
-    .array(z.object({ person_uuid: z.uuid() }))
+    .array(z.object({ person_uuid: z.guid() }))
     .meta({ description: 'Always empty: all of them are deleted, or none.' }),
 });
 

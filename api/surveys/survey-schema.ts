@@ -85,7 +85,7 @@ const fields = {
 
 export const survey = z
   .object({
-    id: z.uuid(),
+    id: z.guid(),
     ...fields,
     questions: z.array(freeForm),
     linked_flag: flag.nullable(),

@@ -7,9 +7,9 @@ import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 
 export const activity = z
   .object({
-    id: z.uuid(),
+    id: z.guid(),
     created_at: timestamp,
-    organization_id: z.uuid().nullable(),
+    organization_id: z.guid().nullable(),
     project_id: z.int().nullable(),
     actor: z.enum(['user', 'operator', 'system']).meta({
       description:

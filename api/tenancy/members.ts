@@ -24,7 +24,7 @@ const memberParams = params.extend({ user_uuid: z.string() });
 
 const member = z
   .object({
-    id: z.uuid(),
+    id: z.guid(),
     user: basicUser,
     level: z.int(),
     joined_at: timestamp,

@@ -8,16 +8,16 @@ const PLUGINS_ACCESS_LEVEL = 9;
 
 export const organization = z
   .object({
-    id: z.uuid(),
+    id: z.guid(),
     name: z.string(),
     slug: z.string(),
-    logo_media_id: z.uuid().nullable(),
+    logo_media_id: z.guid().nullable(),
     created_at: timestamp,
     updated_at: timestamp,
     membership_level: z.int(),
     plugins_access_level: z.int(),
     teams: z.array(projectSummary),
-    projects: z.array(z.object({ id: z.int(), organization_id: z.uuid(), name: z.string() })),
+    projects: z.array(z.object({ id: z.int(), organization_id: z.guid(), name: z.string() })),
     available_product_features: z.array(freeForm),
     is_member_join_email_enabled: z.boolean(),
     metadata: z.object({ instance_tag: z.string() }),
@@ -62,7 +62,7 @@ export function organizationView(
 const writable = {
   name: text(64),
   /** Sluice stores no media. It keeps any UUID for the client that set it. */
-  logo_media_id: z.uuid().nullable().optional(),
+  logo_media_id: z.guid().nullable().optional(),
   is_member_join_email_enabled: z.boolean().optional(),
   enforce_2fa: z.boolean().nullable().optional(),
   members_can_invite: z.boolean().nullable().optional(),

@@ -20,7 +20,7 @@ export const personalApiKey = z
       .array(z.int())
       .meta({ description: 'The projects that the key is bound to. Empty: no bound.' }),
     scoped_organizations: z
-      .array(z.uuid())
+      .array(z.guid())
       .meta({ description: 'The organizations that the key is bound to. Empty: no bound.' }),
   })
   .meta({ id: 'PersonalApiKey' });
@@ -51,7 +51,7 @@ const scopedTeams = z.array(
     .min(1)
     .max(2 ** 31 - 1),
 );
-const scopedOrganizations = z.array(z.uuid());
+const scopedOrganizations = z.array(z.guid());
 
 /** The bodies that make and change a key. `known` lists everything that a key can be given. */
 export function keyBodies(known: readonly string[]) {

@@ -6,8 +6,8 @@ import { freeForm, text, timestamp, timezone } from '../fields.ts';
 export const projectSummary = z
   .object({
     id: z.int(),
-    uuid: z.uuid(),
-    organization: z.uuid(),
+    uuid: z.guid(),
+    organization: z.guid(),
     project_id: z.int(),
     api_token: z.string(),
     name: z.string(),

@@ -5,7 +5,7 @@ import { freeForm } from '../fields.ts';
 export const basicUser = z
   .object({
     id: z.int(),
-    uuid: z.uuid(),
+    uuid: z.guid(),
     distinct_id: z.string(),
     first_name: z.string(),
     last_name: z.string(),

@@ -51,7 +51,7 @@ const patch = z.object({
   role_at_organization: roles.nullable().optional(),
   theme_mode: z.enum(['light', 'dark', 'system']).nullable().optional(),
   hedgehog_config: freeForm.nullable().optional(),
-  set_current_organization: z.uuid().optional(),
+  set_current_organization: z.guid().optional(),
   set_current_team: z
     .int()
     .min(1)

@@ -13,10 +13,23 @@ export const OPEN = partitionOf(new Date(NOW)).from.getTime();
 /** How many people so many events have. */
 export const peopleOf = (events: number): number => Math.floor(events / 100);
 
-/** Four fifths of all events belong to the first project. One of a hundred came in some days late. */
-export async function fill(pool: Pool, events: number, projects: readonly number[]): Promise<void> {
+export interface Filling {
+  events: number;
+  /** The last so many weeks get as many events each. */
+  weeks?: number;
+}
+
+/**
+ * Four fifths of all events belong to the first project, which has all of the persons. One of a hundred events came in some
+ * days late.
+ */
+export async function fill(
+  pool: Pool,
+  projects: readonly number[],
+  { events, weeks = WEEKS }: Filling,
+): Promise<void> {
   const people = peopleOf(events);
-  for (let week = 0; week < WEEKS; week += 1) {
+  for (let week = WEEKS - weeks; week < WEEKS; week += 1) {
     const from = BEGIN + week * 7 * DAY;
     const to = Math.min(from + 7 * DAY, NOW);
     await pool.query(
@@ -37,7 +50,7 @@ export async function fill(pool: Pool, events: number, projects: readonly number
         projects[1],
         new Date(from).toISOString(),
         new Date(to).toISOString(),
-        Math.floor(events / WEEKS),
+        Math.floor(events / weeks),
         people,
       ],
     );
@@ -45,7 +58,9 @@ export async function fill(pool: Pool, events: number, projects: readonly number
   await pool.query(
     `with made as (
        insert into persons (project_id, id, created_at, is_identified, properties, version, changed_at)
-       select $1, md5(n::text)::uuid, now(), true, '{}', 0, now() from generate_series(0, $2 - 1) as n returning id)
+       select $1, md5(n::text)::uuid, now(), true, jsonb_build_object('email', 'user-' || n || '@example.com', 'name', 'Person ' || n),
+         0, now() - interval '1 hour'
+       from generate_series(0, $2 - 1) as n returning id)
      insert into person_distinct_ids (project_id, distinct_id, person_id, version, changed_at)
      select $1, 'user-' || n, md5(n::text)::uuid, 0, now() from generate_series(0, $2 - 1) as n`,
     [projects[0], people],

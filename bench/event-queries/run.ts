@@ -64,7 +64,7 @@ try {
     console.log(`${what}: ${((performance.now() - since) / 1000).toFixed(0)} s`);
     since = performance.now();
   };
-  await fill(pool, EVENTS, [owner.projectId, owner.projectId + 1]);
+  await fill(pool, [owner.projectId, owner.projectId + 1], { events: EVENTS });
   await pool.query('vacuum analyze');
   lap(`${EVENTS} events in ${WEEKS} weeks of ${PROJECTS} projects`);
   const work = { signal: new AbortController().signal, beat: () => undefined };

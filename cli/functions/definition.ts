@@ -36,7 +36,7 @@ export type FileMapping = z.output<typeof mapping>;
 
 /** The content of the file beside a program. What it leaves out is empty, except where a description says otherwise. */
 export const definition = z.strictObject({
-  id: z.uuid().optional(),
+  id: z.guid().optional(),
   name: z.string().trim().max(400).nullable(),
   type: z.enum(TYPE_NAMES).default('destination'),
   description: z.string().trim().default(''),

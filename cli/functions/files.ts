@@ -205,7 +205,7 @@ export const fingerprint = (program: string, text: string): string =>
     .update(`${Buffer.byteLength(program)} ${program}${text}`)
     .digest('hex');
 
-const record = z.record(z.uuid(), z.object({ updated_at: z.string(), files: z.string() }));
+const record = z.record(z.guid(), z.object({ updated_at: z.string(), files: z.string() }));
 /** What the server had of each function when it was pulled or pushed. */
 export type FolderRecord = z.output<typeof record>;
 

@@ -1,3 +1,4 @@
+import { readSealedWeeks } from '../../db/event-spans.ts';
 import { type EventPage, type EventQuery, listEvents } from '../../db/events.ts';
 import type { Asker } from '../../db/turns.ts';
 import { faultOf } from '../reads/rows.ts';
@@ -23,7 +24,8 @@ export const listEventsWhere = (
       span: { after, before },
     });
     const { projectId, signal } = asker;
-    return listEvents(deps.reader, { ...page, projectId, source }, signal).catch((error: unknown) => {
+    const weeks = await readSealedWeeks(deps.pool, projectId);
+    return listEvents(deps.reader, { ...page, projectId, source, weeks }, signal).catch((error: unknown) => {
       throw faultOf(error);
     });
   });

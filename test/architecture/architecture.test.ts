@@ -99,3 +99,12 @@ test('runs and backfills end in one place', () => {
   });
   expect(callers).toEqual([]);
 });
+
+// Clients make the ids of events as they like, and an answer that refuses one of them is an error 500.
+test('ids of any version are ids: z.guid(), never z.uuid()', () => {
+  const strict = sourceFiles(root).filter(
+    (file) =>
+      !file.startsWith('test/') && /\bz\s*\.uuid(v\d)?\(/.test(readFileSync(path.join(root, file), 'utf8')),
+  );
+  expect(strict).toEqual([]);
+});

@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { ensureEventPartitions } from '../../db/event-partitions.ts';
 import { sealEventWeeks } from '../../db/event-weeks.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
+import { queriesOf } from '../support/query-log.ts';
 import { type EventFields, insertEvents, insertPerson } from '../support/rows.ts';
 
 const api = apiForFile();
@@ -52,6 +53,21 @@ async function ask(query: string, explain = false): Promise<Answer> {
   return answer.json();
 }
 
+/** Reads page after page, as the links `next` say. */
+async function pages(parameters: string): Promise<string[]> {
+  const ids: string[] = [];
+  for (let url = `/api/projects/${anna.projectId}/events/?${parameters}`; ; ) {
+    const answer = await api.request(anna, 'GET', url);
+    expect({ url, status: answer.statusCode }).toEqual({ url, status: 200 });
+    const { results, next } = answer.json();
+    ids.push(...results.map((one: { id: string }) => one.id));
+    if (next === null) return ids;
+    expect(results.length).toBeGreaterThan(0);
+    const { pathname, search } = new URL(next);
+    url = pathname + search;
+  }
+}
+
 async function list(parameters: string): Promise<string[]> {
   const answer = await api.request(anna, 'GET', `/api/projects/${anna.projectId}/events/?${parameters}`);
   expect({ parameters, status: answer.statusCode }).toEqual({ parameters, status: 200 });
@@ -86,9 +102,26 @@ const LISTS = [
   `where=["event != 'weekly'"]&after=2025-01-31&before=2025-02-03`,
 ];
 
+/** Pages that end within the weeks that are read first, at their ends, and behind them. */
+const PAGES = [2, 5, 33, 100].flatMap((limit) => [
+  `limit=${limit}`,
+  `limit=${limit}&orderBy=["timestamp"]`,
+  `limit=${limit}&before=2025-07-01`,
+  `limit=${limit}&after=2025-02-03&orderBy=["timestamp"]`,
+  `limit=${limit}&distinct_id=bob`,
+  `limit=${limit}&person_id=${ADA}`,
+  `limit=${limit}&where=["event != 'late'"]`,
+]);
+
 describe('a query that leaves out weeks', () => {
   let before: unknown;
+  const allPages = async () => {
+    const found: Record<string, string[]> = {};
+    for (const one of PAGES) found[one] = await pages(one);
+    return found;
+  };
   const all = async () => ({
+    pages: await allPages(),
     queries: await Promise.all(QUERIES.map(async (one) => ({ [one]: (await ask(one)).results }))),
     lists: await Promise.all(LISTS.map(async (one) => ({ [one]: await list(one) }))),
   });
@@ -104,6 +137,23 @@ describe('a query that leaves out weeks', () => {
     expect((await ask(QUERIES[9] as string)).results).toHaveLength(2);
     expect(await list(LISTS[1] as string)).toHaveLength(1);
     expect(await list('event=early&after=2025-12-31')).toHaveLength(1);
+  });
+
+  test('reads the weeks at the end of a page first, and the others if it needs them', async () => {
+    const statements = async (parameters: string) => {
+      const { queries, values } = await queriesOf(() => list(parameters));
+      return values.filter((_, index) => /\bfrom events\b/.test(queries[index] as string));
+    };
+    const [newest, ...others] = await statements('limit=2');
+    expect(others).toEqual([]);
+    expect(newest).toEqual(expect.arrayContaining([expect.stringMatching(/^2025-0[67]-/)]));
+    const [oldest, ...none] = await statements('limit=2&orderBy=["timestamp"]');
+    expect(none).toEqual([]);
+    expect(oldest).toEqual(expect.arrayContaining([expect.stringMatching(/^2025-0[12]-/)]));
+    expect(await statements('limit=10')).toHaveLength(2);
+    expect(await statements('limit=100')).toHaveLength(3);
+    expect(await statements('limit=2&offset=8')).toHaveLength(1);
+    expect(await statements(`limit=2&where=["event = 'nobody'"]`)).toHaveLength(3);
   });
 
   const weeksOf = ({ explain }: Answer) =>

@@ -41,7 +41,7 @@ beforeAll(async () => {
   );
   await world.capture(
     [1, 2, 3, 4, 5].map((number) => ({
-      event: 'paid',
+      ...{ uuid: `${number}1111111-1111-1111-1111-111111111111`, event: 'paid' },
       distinct_id: `user ${number}`,
       properties: { id: number },
     })),

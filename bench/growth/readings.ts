@@ -26,7 +26,10 @@ const uuidOf = (who: number): string =>
     .replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
 /** What is read of an installation, by the API of a port and as a worker does it. */
-export function createReadings({ pool, projectId, key, people, weeks }: Installation, port: number): Readings {
+export function createReadings(
+  { pool, projectId, key, people, weeks }: Installation,
+  port: number,
+): Readings {
   const parser = createParser();
   const { signal } = new AbortController();
   const get = (path: string, count: (body: Record<string, unknown[]>) => number | undefined): Read => {

@@ -360,7 +360,8 @@ describe('filters', () => {
   test('are read as a whole once an hour, not each minute', async () => {
     await sealedEvents();
     const words = async () =>
-      (await database.pool.query('select max(cardinality(bits)) as words from event_id_filters')).rows[0].words;
+      (await database.pool.query('select max(cardinality(bits)) as words from event_id_filters')).rows[0]
+        .words;
     const before = await words();
     await changeUnnoticed('update event_id_filters set bits = bits || 0::bigint');
     for (let minute = 0; minute < 2; minute += 1) await seal({ ...SIZES, recheck: 3_600 });

@@ -103,7 +103,7 @@ const LISTS = [
 ];
 
 /** Pages that end within the weeks that are read first, at their ends, and behind them. */
-const PAGES = [2, 5, 33, 100].flatMap((limit) => [
+const PAGES = [2, 4, 33, 100].flatMap((limit) => [
   `limit=${limit}`,
   `limit=${limit}&orderBy=["timestamp"]`,
   `limit=${limit}&before=2025-07-01`,

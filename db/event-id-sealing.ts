@@ -1,9 +1,8 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { uuidsWithin } from './binary-arrays.ts';
 import { FILTER_SIZES, type FilterSizes, keepFilters, makeFilter } from './event-id-filter-sets.ts';
 import { ID_BYTES } from './event-id-filters.ts';
 import { LOCKS } from './locks.ts';
-import { type LongWork, onConnection } from './on-connection.ts';
+import { type LongWork, onConnection, paced } from './on-connection.ts';
 import { type Pool, type Queryable, type Transaction, within } from './pool.ts';
 
 /** How ids are sealed. Tests take smaller numbers. */
@@ -126,26 +125,16 @@ async function sealSegment(
   sizes: SealingSizes,
 ): Promise<number> {
   const step = () => readSegment(client, number);
-  while (!(await step()).filled) await paced(work, () => fill(client, number, sizes));
+  while (!(await step()).filled) await paced(work, () => fill(client, number, sizes), REST);
   if (!(await step()).sealed) {
     // The filter takes the place of those of the segments before, so that an id has few to ask.
     await makeFilter(client, number, work, sizes);
     await seal(client, number);
   }
-  while (await paced(work, () => remove(client, number, sizes)));
+  while (await paced(work, () => remove(client, number, sizes), REST));
   // Its index has pages to use again. Cutting off the end of the table would need a lock that writers wait for.
   await client.query('vacuum (truncate off, analyze) event_ids');
   return (await step()).ids;
-}
-
-/** Does a piece of work, and leaves writers some time for themselves. */
-async function paced<T>({ signal, beat }: LongWork, piece: () => Promise<T>): Promise<T> {
-  signal.throwIfAborted();
-  beat();
-  const began = performance.now();
-  const result = await piece();
-  await pause((performance.now() - began) * REST, undefined, { signal }).catch(() => signal.throwIfAborted());
-  return result;
 }
 
 /** Copies the next ids in the order of their keys. The row of the segment stays locked, so two processes copy none twice. */

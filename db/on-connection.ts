@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { lowerPriority } from './backend-priority.ts';
 import type { Pool, Transaction } from './pool.ts';
 
 /** How often long work says that it goes on. */
@@ -37,7 +38,8 @@ export async function onConnection<T>(
   try {
     const { rows } = await client.query('select pg_backend_pid() as pid');
     pid = rows[0].pid;
-    // One process of Postgres, and little memory: what is built now is not urgent.
+    await lowerPriority(client);
+    // One process of Postgres, and little memory: what is done here is not urgent.
     await client.query(
       `set max_parallel_maintenance_workers = 0; set maintenance_work_mem = '64MB'; set statement_timeout = 0;
        set lock_timeout = 0`,
@@ -52,4 +54,18 @@ export async function onConnection<T>(
     client.release(true);
     await beats;
   }
+}
+
+/** Does a piece of long work. After it, others have `rest` times its duration for themselves. */
+export async function paced<T>(
+  { signal, beat }: LongWork,
+  piece: () => Promise<T>,
+  rest: number,
+): Promise<T> {
+  signal.throwIfAborted();
+  beat();
+  const began = performance.now();
+  const result = await piece();
+  await pause((performance.now() - began) * rest, undefined, { signal }).catch(() => signal.throwIfAborted());
+  return result;
 }

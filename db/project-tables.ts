@@ -68,24 +68,3 @@ export async function deleteConfiguration(
     await queryable.query(`delete from ${table.name} where project_id = $1`, [projectId]);
   }
 }
-
-/**
- * Deletes up to `limit` rows of a deleted project's data, and what was still written beside its configuration while that was
- * deleted, such as logs. Answers how many; zero: nothing is left.
- */
-export async function deleteSomeData(
-  queryable: Queryable,
-  projectId: number,
-  limit: number,
-  tables: readonly ProjectTable[],
-): Promise<number> {
-  for (const table of tables.filter((one) => one.kind !== 'history')) {
-    const { rowCount } = await queryable.query(
-      `delete from ${table.name} where ctid = any(array(
-         select ctid from ${table.name} where project_id = $1 limit $2)) and project_id = $1`,
-      [projectId, limit],
-    );
-    if (rowCount) return rowCount;
-  }
-  return 0;
-}

@@ -1,7 +1,8 @@
+import { onConnection, paced } from '../db/on-connection.ts';
 import type { Pool } from '../db/pool.ts';
+import { deleteProjectRows } from '../db/project-data.ts';
 import { listOpenDeletions, markDataDeleted, markSchedulesStopped } from '../db/project-deletions.ts';
 import { listUnhashedSecrets, putSecretHashes } from '../db/project-secrets.ts';
-import { deleteSomeData } from '../db/project-tables.ts';
 import { deleteExpiredRateLimits } from '../db/rate-limits.ts';
 import { countSealed } from '../db/sealed-columns.ts';
 import { deleteExpiredWizardSessions } from '../db/wizard-sessions.ts';
@@ -14,6 +15,8 @@ import { hashToken } from './tokens.ts';
 const PROJECTS_PER_RUN = 50;
 const ROWS_PER_STATEMENT = 5_000;
 const ROWS_PER_RUN = 500_000;
+/** After each statement, others have as much time for themselves as it took: nobody waits for a deletion. */
+const REST = 1;
 
 export interface TenancyUpkeep {
   pool: Pool;
@@ -59,22 +62,24 @@ const deleteProjectData: MaintenanceStep<TenancyUpkeep> = {
   summary: 'rows of deleted projects deleted',
   after: stopDeletedProjects.name,
   /** Deletes the data of deleted projects, in small statements, once their workflows have stopped. */
-  async run({ pool, products }, { signal, beat }) {
+  async run({ pool, products }, work) {
     const tables = projectTables(products);
-    let deleted = 0;
-    for (const row of await listOpenDeletions(pool, PROJECTS_PER_RUN)) {
-      if (!row.schedules_stopped_at) continue;
-      for (;;) {
-        signal.throwIfAborted();
-        beat();
-        const some = await deleteSomeData(pool, row.project_id, ROWS_PER_STATEMENT, tables);
-        deleted += some;
-        if (deleted >= ROWS_PER_RUN) return deleted;
-        if (some === 0) break;
+    const open = (await listOpenDeletions(pool, PROJECTS_PER_RUN)).filter((row) => row.schedules_stopped_at);
+    if (open.length === 0) return 0;
+    return onConnection(pool, work, async (client) => {
+      let deleted = 0;
+      for (const { project_id: projectId } of open) {
+        const rows = deleteProjectRows(client, projectId, ROWS_PER_STATEMENT, tables);
+        for (let isOver = false; !isOver; ) {
+          const some = await paced(work, () => rows.next(), REST);
+          isOver = some.done === true;
+          deleted += some.value ?? 0;
+          if (deleted >= ROWS_PER_RUN) return deleted;
+        }
+        await markDataDeleted(client, projectId);
       }
-      await markDataDeleted(pool, row.project_id);
-    }
-    return deleted;
+      return deleted;
+    });
   },
 };
 

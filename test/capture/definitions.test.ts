@@ -5,7 +5,7 @@ import type { CapturedEvent } from '../../capture/captured-event.ts';
 import { createDefinitions, type Definitions } from '../../capture/definitions/definitions.ts';
 import { createIngest } from '../../capture/ingest.ts';
 import { MOST_DEFINITIONS } from '../../db/definitions.ts';
-import { deleteSomeData } from '../../db/project-tables.ts';
+import { deleteProjectRows } from '../../db/project-data.ts';
 import { PRODUCTS } from '../../products.ts';
 import { projectTables } from '../../tenancy/product.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
@@ -471,7 +471,7 @@ test('a project that is deleted takes its names along, and no process adds one',
     await own.flush(tenant.projectId);
     const gone = await api.request(tenant, 'DELETE', `/api/projects/${tenant.projectId}/`);
     expect(gone.statusCode).toBe(204);
-    while ((await deleteSomeData(api.pool, tenant.projectId, 1_000, projectTables(PRODUCTS))) > 0);
+    for await (const _ of deleteProjectRows(api.pool, tenant.projectId, 1_000, projectTables(PRODUCTS)));
     expect(await stored(tenant)).toEqual([]);
     await capture(tenant, { late: 1 });
     await own.flush(tenant.projectId);

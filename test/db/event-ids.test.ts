@@ -6,7 +6,8 @@ import { type Hash, hashId, IdFilter } from '../../db/event-id-filters.ts';
 import { type SealingSizes, sealEventIds } from '../../db/event-id-sealing.ts';
 import { findEvent } from '../../db/events.ts';
 import { createPool, type Pool } from '../../db/pool.ts';
-import { CORE_TABLES, deleteSomeData } from '../../db/project-tables.ts';
+import { deleteProjectRows } from '../../db/project-data.ts';
+import { CORE_TABLES } from '../../db/project-tables.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { uuidBytes } from '../../db/uuid-bytes.ts';
 import { capturedEvent, census } from '../capture/support.ts';
@@ -231,7 +232,7 @@ describe('ids that are sealed', () => {
     const block = await database.pool.query('select * from event_id_blocks where project_id = $1 limit 1', [
       project,
     ]);
-    for (let rows = 1; rows > 0; ) rows = await deleteSomeData(database.pool, project, 5, CORE_TABLES);
+    for await (const _ of deleteProjectRows(database.pool, project, 5, CORE_TABLES));
     expect([await left(project), await left(other)]).toEqual([0, 900]);
     await database.pool.query(
       `insert into project_deletions (project_id, organization_id, data_deleted_at) values ($1, gen_random_uuid(), now())`,

@@ -1,10 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import {
-  deleteConfiguration,
-  deleteSomeData,
-  moveConfiguration,
-  type ProjectTable,
-} from '../../db/project-tables.ts';
+import { deleteProjectRows } from '../../db/project-data.ts';
+import { deleteConfiguration, moveConfiguration, type ProjectTable } from '../../db/project-tables.ts';
 import { PRODUCTS } from '../../products.ts';
 import { projectTables } from '../../tenancy/product.ts';
 import { databaseForFile } from '../support/database.ts';
@@ -59,16 +55,53 @@ describe('what is done with them', () => {
   test('data is deleted bit by bit until nothing is left, and what was still written beside it', async () => {
     await fillTables();
     const counts: number[] = [];
-    for (;;) {
-      counts.push(await deleteSomeData(database.pool, 2, 3, tables));
-      if (counts.at(-1) === 0) break;
-    }
-    expect(counts).toEqual([3, 1, 3, 1, 3, 1, 0]);
+    for await (const rows of deleteProjectRows(database.pool, 2, 3, tables)) counts.push(rows);
+    expect(counts).toEqual([3, 1, 3, 1, 3, 1]);
     const without2 = [1, 1, 1, 1, 3, 3, 3, 3];
     expect(await rowsOf('some_data')).toEqual(without2);
     expect(await rowsOf('more_data')).toEqual(without2);
     expect(await rowsOf('some_configuration')).toEqual(without2);
     expect(await rowsOf('some_history')).toHaveLength(12);
+  });
+
+  test('what is stored behind the place where a deletion is, and before it, is deleted too', async () => {
+    await database.pool.query(
+      `drop table if exists ordered_data; create table ordered_data (project_id integer, name text, at timestamptz, primary key (project_id, name, at))`,
+    );
+    const store = (names: string[]) =>
+      database.pool.query(
+        `insert into ordered_data select p, name, now() from unnest($1::text[]) name, generate_series(1, 2) p`,
+        [names],
+      );
+    await store(['b', "it's", 'c', 'd', 'é', '']);
+    const counts: number[] = [];
+    for await (const rows of deleteProjectRows(database.pool, 2, 4, [
+      { name: 'ordered_data', kind: 'data' },
+    ])) {
+      counts.push(rows);
+      if (counts.length === 1) await store(['a', 'z']);
+    }
+    // The last one finds what came in before the place.
+    expect(counts).toEqual([4, 3, 1]);
+    const { rows } = await database.pool.query(
+      'select project_id, count(*)::int as rows from ordered_data group by 1',
+    );
+    expect(rows).toEqual([{ project_id: 1, rows: 8 }]);
+  });
+
+  test('each table of projects has an index to find rows in order, or few rows', async () => {
+    const { rows } = await database.pool.query(
+      `select t.name from unnest($1::text[]) t (name)
+       where not exists (select from pg_index i
+         where i.indrelid = t.name::regclass and i.indnkeyatts > 1 and i.indpred is null and i.indexprs is null
+           and (select a.attname from pg_attribute a where a.attrelid = i.indrelid and a.attnum = i.indkey[0]) = 'project_id')`,
+      [TABLES.filter((one) => one.kind === 'data').map((one) => one.name)],
+    );
+    // These have few rows of a project. A block has hundreds of ids.
+    expect(rows.map(({ name }) => name).sort()).toEqual([
+      ...['cohort_counts', 'event_id_blocks', 'function_internal_events', 'function_late_batches'],
+      ...['function_projects', 'person_words_read'],
+    ]);
   });
 
   test('configuration is deleted at once, and moved all at once', async () => {

@@ -263,6 +263,22 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'answers as one that reads all',
   },
   {
+    name: 'the deletion of a project searches from the beginning each time',
+    file: 'db/project-data.ts',
+    from: 'place = some.place;',
+    to: 'place = undefined;',
+    test: 'test/db/project-tables.test.ts',
+    named: 'behind the place',
+  },
+  {
+    name: 'the deletion of a project ends after one round',
+    file: 'db/project-data.ts',
+    from: 'isClean = false;',
+    to: '',
+    test: 'test/db/project-tables.test.ts',
+    named: 'behind the place',
+  },
+  {
     name: 'a damaged filter is never noticed',
     file: 'db/event-id-filter-sets.ts',
     from: 'if (found[0].digest !== digest)',

@@ -1,4 +1,4 @@
-// `npm run bench -- growth [--events 20000000] [--rounds 60] [--keep folder]` compares reading from an installation with reading from
+// `npm run bench -- growth [--events 20000000] [--rounds 60] [--keep folder] [--delete seconds]` compares reading from an installation with reading from
 // a younger one: it has a hundredth of the events and of the persons, and as many events a day. Each has a database and an API of
 // its own on one Postgres, as it ships. The two are asked in turn. Prints a table for RESULTS.md.
 import type { ChildProcess } from 'node:child_process';
@@ -13,6 +13,7 @@ import { startPostgres } from '../../stack/postgres.ts';
 import { startApi } from '../api-process.ts';
 import { quantile, shown } from '../event-queries/ask.ts';
 import { WEEKS } from '../event-queries/dataset.ts';
+import { measureDeletion } from './deletion.ts';
 import { type Installation, makeInstallation } from './installation.ts';
 import { createReadings } from './readings.ts';
 
@@ -22,6 +23,8 @@ const { values: given } = parseArgs({
     rounds: { type: 'string', default: '60' },
     // The data directory is made here and stays, so that the next run finds what this one has filled.
     keep: { type: 'string' },
+    // At the end, the large project is deleted, and requests of somebody else are measured for so long at a time beside it.
+    delete: { type: 'string' },
   },
 });
 const EVENTS = Number(given.events);
@@ -56,7 +59,7 @@ try {
   const readings = await Promise.all(
     [old, young].map(async (installation) => {
       const api = await startApi({ databaseUrl: installation.serverUrl, stateDir, children });
-      return createReadings(installation, api.port);
+      return { port: api.port, ...createReadings(installation, api.port) };
     }),
   );
   console.log('| reading | rows | young p50 ms | old p50 ms | old ÷ young | young p99 ms | old p99 ms |');
@@ -85,6 +88,7 @@ try {
     console.log(`| ${cells.join(' | ')} |`);
   }
   for (const { close } of readings) await close();
+  if (given.delete) await measureDeletion(old, readings[0]?.port ?? 0, { seconds: Number(given.delete) });
   for (const { pool } of [old, young]) await pool.end();
 } finally {
   for (const child of children) child.kill('SIGTERM');

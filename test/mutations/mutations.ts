@@ -273,8 +273,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'the deletion of a project ends after one round',
     file: 'db/project-data.ts',
-    from: 'isClean = false;',
-    to: '',
+    from: 'isClean = false;\n        place',
+    to: 'place',
     test: 'test/db/project-tables.test.ts',
     named: 'behind the place',
   },

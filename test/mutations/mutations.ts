@@ -42,6 +42,22 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'by nobody but their project',
   },
   {
+    name: 'Postgres reads the zone of a project by itself',
+    file: 'hog/sql/printer.ts',
+    from: "this.parameters.add('text', databaseZone(options.timezone))",
+    to: "this.parameters.add('text', options.timezone)",
+    test: 'test/hog/sql/zones.test.ts',
+    named: 'a query of',
+  },
+  {
+    name: 'times in arrays are written as Postgres does',
+    file: 'queries/compile/columns.ts',
+    from: 'if (hasTimes(type)) {',
+    to: "if (type === 'interval') {",
+    test: 'test/queries/query.test.ts',
+    named: 'times in arrays',
+  },
+  {
     name: 'values are those of all projects',
     file: 'queries/reads/newest.ts',
     from: 'where project_id = ${project} and',

@@ -168,7 +168,8 @@ function columnValue(printer: Printer, column: Column, alias: Sql, via: Sql): Va
     if (type !== 'json') return { sql: textInside(printer, stored, text), type, read: 1 };
     return { sql: wholeDocument(printer, stored, text), type, json: text, stored, read: 1 };
   }
-  return type === 'json' ? { sql: text, type, read: 1 } : { sql: text, type };
+  // The document of a subquery may be one that is stored as text.
+  return type === 'json' ? { sql: text, type, json: text, read: 1 } : { sql: text, type };
 }
 
 /** Joins a related table, once for each path. */

@@ -165,6 +165,73 @@ describe('the whole result of a query', () => {
     expect(report.problems.join()).toContain('cannot be compared');
   });
 
+  describe('with a value that a table cannot hold', () => {
+    const QUERY_OF = (event: string) =>
+      `select toInt(properties.k) as n, properties as doc from events where event = '${event}' order by n`;
+    /** Events of which some have a number that a document of an event may have, and `jsonb` may not. */
+    const fillWith = async (event: string, few: number[]) => {
+      await fill(operator.tenant.projectId, 5, event);
+      await world.pool.query(
+        `update events set properties = format('{"k": %s, "x": %s}', n, case when n = any($3::int[]) then '1e200000' else '1' end)::json
+         from (select uuid, row_number() over (order by uuid) as n from events where project_id = $1 and event = $2) as numbered
+         where project_id = $1 and events.uuid = numbered.uuid`,
+        [operator.tenant.projectId, event, few],
+      );
+    };
+
+    test('leaves that row out, and says which row and which column it is', async () => {
+      await fillWith('some', [2, 4]);
+      const at = await once('Postgres', postgresSettings(target.url, 'of_some'), QUERY_OF('some'));
+      const run = await ended(at);
+      expect([run.status, run.latest_error, run.records_completed, run.records_failed]).toEqual([
+        ...['Completed', null],
+        ...[3, 2],
+      ]);
+      const { rows } = await target.pool.query(`select n::int, doc ->> 'k' as said from of_some order by n`);
+      expect(rows).toEqual([1, 3, 5].map((n) => ({ n, said: String(n) })));
+      const { results } = await operator.ask('GET', `${at}runs/${run.id}/logs/`);
+      const left = results.filter(({ message }: { message: string }) => message.startsWith('Left out'));
+      expect(left.map(({ message }: { message: string }) => message).sort()).toEqual(
+        [2, 4].map((n) => expect.stringMatching(`^Left out row ${n}: column "doc": .*numeric`)),
+      );
+      // A retry replaces them as it replaces all rows.
+      expect((await operator.retry(at, run)).records_completed).toBe(3);
+      expect((await target.pool.query('select from of_some')).rowCount).toBe(3);
+    });
+
+    test('fails if that is so of all rows, and leaves the table as it was', async () => {
+      await fillWith('none', [1, 2, 3, 4, 5]);
+      const at = await once('Postgres', postgresSettings(target.url, 'of_none'), QUERY_OF('none'));
+      const run = await ended(at);
+      expect([run.status, run.latest_error]).toEqual([
+        'Failed',
+        expect.stringMatching(/takes none of the 5 rows \(column "doc": /),
+      ]);
+      expect((await target.pool.query(`select to_regclass('of_none') as found`)).rows).toEqual([
+        { found: null },
+      ]);
+    });
+
+    test('fails at a character that the database has not, and names its place', async () => {
+      const url = new URL(target.url);
+      const name = `${url.pathname.slice(1)}_latin`;
+      await target.pool.query(
+        `create database ${name} encoding 'LATIN1' locale_provider libc lc_collate 'C' lc_ctype 'C' template template0`,
+      );
+      try {
+        url.pathname = `/${name}`;
+        const query = `select n, if(n = 3, '\u{1F642}', 'a') as face from (select arrayJoin(range(1, 6)) as n) as numbers order by n`;
+        const run = await ended(await once('Postgres', postgresSettings(String(url), 'faces'), query));
+        expect([run.status, run.latest_error]).toEqual([
+          'Failed',
+          expect.stringMatching(/, row 3, column "face": a value does not fit its column .*SQLSTATE 22P05/),
+        ]);
+      } finally {
+        await target.pool.query(`drop database ${name} with (force)`);
+      }
+    });
+  });
+
   test('does not go to a table that is there already', async () => {
     await target.pool.query('create table of_others (event text)');
     const at = await once('Postgres', postgresSettings(target.url, 'of_others'));

@@ -98,6 +98,8 @@ export function follow(printer: Printer, source: Source, chain: string[], span?:
     const column = source.columns.get(name);
     if (!column) throw unknownField(name, source.columns.keys(), span);
     const value: Value = { sql: sql`${source.alias}.${column.sql}`, type: column.type };
+    // It may be one that is stored as text.
+    if (column.type === 'json') value.json = value.sql;
     if (column.size) {
       value.built = column.size.built;
       value.read = column.size.read;
@@ -168,8 +170,7 @@ function columnValue(printer: Printer, column: Column, alias: Sql, via: Sql): Va
     if (type !== 'json') return { sql: textInside(printer, stored, text), type, read: 1 };
     return { sql: wholeDocument(printer, stored, text), type, json: text, stored, read: 1 };
   }
-  // The document of a subquery may be one that is stored as text.
-  return type === 'json' ? { sql: text, type, json: text, read: 1 } : { sql: text, type };
+  return type === 'json' ? { sql: text, type, read: 1 } : { sql: text, type };
 }
 
 /** Joins a related table, once for each path. */

@@ -13,6 +13,8 @@ const NAMES: ReadonlySet<string> = new Set(['if', 'left', 'right', 'replace', 's
 interface Piece {
   start: number;
   end: number;
+  /** How many code points come before it, as the parser counts. */
+  shift: number;
   /** The name that stands for the call in the text around it, and is as long as the call. */
   marker: string;
 }
@@ -36,20 +38,18 @@ export function withCalls(engine: Engine): Engine {
       const answers: string[] = [];
       for (const source of sources) {
         const cut = cutCalls(source);
-        const made = cut && (await putTogether(source, cut));
+        const made = cut && (await putTogether(cut));
         answers.push(made ?? ((await engine.parse(kind, [source], budget))[0] as string));
       }
       return answers;
 
-      async function putTogether(source: string, { pieces, texts }: Cut): Promise<string | undefined> {
+      async function putTogether({ pieces, texts }: Cut): Promise<string | undefined> {
         const inner = await engine.parse('expression', texts.slice(0, -1), budget);
         const [outer] = await engine.parse(kind, texts.slice(-1), budget);
         const trees = [...inner, outer as string].map((json) => JSON.parse(json) as unknown);
         if (!trees.every(isRaw)) return undefined;
         const found = new Map(pieces.map((piece, index) => [piece.marker, trees[index] as RawNode]));
-        for (const [index, { start }] of pieces.entries()) {
-          moveBy(trees[index] as RawNode, codePointsIn(source.slice(0, start)));
-        }
+        for (const [index, { shift }] of pieces.entries()) moveBy(trees[index] as RawNode, shift);
         for (const tree of trees) fill(tree, found);
         // A marker that is not where a call can be was not replaced.
         return found.size === 0 ? JSON.stringify(trees.at(-1)) : undefined;
@@ -77,6 +77,8 @@ function cutCalls(source: string): Cut | null {
   }
   if (most < DEEP) return null;
   const pieces: Piece[] = [];
+  const pointsBefore = counterOf(source);
+  const taken: ReadonlySet<string> = new Set(source.match(LIKE_MARKERS));
   /** Cuts the calls within a range of tokens. Returns how many levels are left in it. */
   const cut = (from: number, to: number, isCall: boolean): number => {
     let height = 0;
@@ -90,9 +92,10 @@ function cutCalls(source: string): Cut | null {
         isCall && isOfCall && (before === '(' || before === ',') && (after === ')' || after === ',');
       if (isArgument && inside >= LEVELS) {
         const [start, end] = [(tokens[at - 1] as Token).start, (tokens[partner] as Token).end];
-        const marker = markerOf(pieces.length, codePointsIn(source.slice(start, end)));
-        if (marker !== undefined && !source.includes(marker)) {
-          pieces.push({ start, end, marker });
+        const shift = pointsBefore(start);
+        const marker = markerOf(pieces.length, pointsBefore(end) - shift);
+        if (marker !== undefined && !taken.has(marker)) {
+          pieces.push({ start, end, shift, marker });
           at = partner;
           continue;
         }
@@ -104,23 +107,25 @@ function cutCalls(source: string): Cut | null {
   };
   cut(0, tokens.length, false);
   if (pieces.length === 0) return null;
-  // Calls end in the order of the pieces, so what is within a piece comes before it.
-  const texts = [...pieces, { start: 0, end: source.length }].map(({ start, end }, index) => {
+  // Pieces end in their order, so those within one come before it, and are the last that nobody has taken.
+  const free: Piece[] = [];
+  const texts = [...pieces, { start: 0, end: source.length, shift: 0, marker: '' }].map((piece) => {
+    let first = free.length;
+    while (first > 0 && (free[first - 1] as Piece).start >= piece.start) first -= 1;
     let text = '';
-    let at = start;
-    const within = pieces
-      .slice(0, index)
-      .filter((one) => one.start >= start && one.end <= end)
-      .sort((one, other) => one.start - other.start || other.end - one.end);
-    for (const one of within) {
-      if (one.start < at) continue;
+    let at = piece.start;
+    for (const one of free.splice(first)) {
       text += source.slice(at, one.start) + one.marker;
       at = one.end;
     }
-    return text + source.slice(at, end);
+    free.push(piece);
+    return text + source.slice(at, piece.end);
   });
   return { pieces, texts };
 }
+
+/** What a marker could be taken for. */
+const LIKE_MARKERS = /_[0-9a-z]+_+/g;
 
 /** A name of this length that differs from all others. Undefined: there is no room for it. */
 function markerOf(index: number, length: number): string | undefined {
@@ -128,10 +133,16 @@ function markerOf(index: number, length: number): string | undefined {
   return name.length > length ? undefined : name.padEnd(length, '_');
 }
 
-function codePointsIn(text: string): number {
-  let count = 0;
-  for (const _ of text) count += 1;
-  return count;
+/** Returns a function that counts the code points before an offset. */
+function counterOf(source: string): (offset: number) => number {
+  if (!/[\ud800-\udfff]/.test(source)) return (offset) => offset;
+  const counts = new Uint32Array(source.length + 1);
+  for (let at = 0; at < source.length; at += 1) {
+    // The second half of a pair counts for nothing.
+    const isSecond = (source.charCodeAt(at) & 0xfc00) === 0xdc00;
+    counts[at + 1] = (counts[at] as number) + (isSecond ? 0 : 1);
+  }
+  return (offset) => counts[offset] as number;
 }
 
 function moveBy(value: unknown, by: number): void {

@@ -56,6 +56,21 @@ describe('deeply nested calls', () => {
     expect(Math.max(...given.map((one) => one.split('(').length - 1))).toBe(2);
   });
 
+  test('cost little to cut, however many there are', async () => {
+    const many = Array(15_000).fill('g(h(i(a)))').join();
+    const texts: number[] = [];
+    const made: Engine = {
+      ...{ lanes: 1, close: async () => undefined },
+      parse: async (_kind, sources) => {
+        texts.push(sources.length);
+        return sources.map(() => '{"error":true}');
+      },
+    };
+    // Comparing each with each, or counting from the beginning for each, takes longer than a test may.
+    await withCalls(made).parse('expression', [`'😀' = f(f(${many}))`], { limitMs: 1, usedMs: 0 });
+    expect(texts).toEqual([15_000, 1, 1]);
+  });
+
   test.each<[Kind, string]>([
     ['expression', nested(4, 'a')],
     ['expression', nested(4, "'😀', a.b, c")],

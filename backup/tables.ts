@@ -7,10 +7,13 @@ export interface BackupTable {
 }
 
 /**
- * Tables that a backup leaves out: the list of migrations, which a restore writes itself, counters that expire, and the
- * passwords of this database's own roles.
+ * Tables that a backup leaves out: the list of migrations, which a restore writes itself, counters that expire, the passwords of
+ * this database's own roles and the secret of its notices, and queries in the background, whose results are kept for an hour.
  */
-const LEFT_OUT = ['migrations', 'rate_limits', 'database_roles'];
+const LEFT_OUT = [
+  ...['migrations', 'rate_limits', 'database_roles', 'notice_secret'],
+  ...['background_queries', 'background_query_parts'],
+];
 
 /**
  * Lists every table of the installation, each after the tables that it references. The list comes from the catalogue of

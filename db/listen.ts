@@ -2,6 +2,10 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { abandonConnection } from './abandon-connection.ts';
 import type { Address } from './pool.ts';
+import { openNotice } from './sealed-notices.ts';
+
+/** The channels whose notifications the database seals. Whatever else arrives there comes from somebody who may not. */
+const SEALED = /^sluice_(?:project_keys|flags|public_offers|site_functions|source_webhooks)$/;
 
 /** Gets the notifications (NOTIFY) of a channel, whichever process commits them. */
 export interface Subscriber {
@@ -101,12 +105,17 @@ export function createListener(options: ListenerOptions): Listener {
     client = opening;
     opening.on('error', (error) => lose(opening, error));
     opening.on('end', () => lose(opening, new Error('The connection was ended.')));
-    opening.on('notification', ({ channel, payload }) => {
-      if (channel === own) heard?.(payload ?? '');
-      for (const subscriber of channels.get(channel) ?? []) subscriber.told(payload ?? '');
+    let secret: Buffer | undefined;
+    opening.on('notification', ({ channel, payload = '' }) => {
+      if (channel === own) heard?.(payload);
+      const message = SEALED.test(channel) ? secret && openNotice(secret, channel, payload) : payload;
+      if (message === undefined) return;
+      for (const subscriber of channels.get(channel) ?? []) subscriber.told(message);
     });
     try {
       await opening.connect();
+      const { rows } = await opening.query<{ secret: Buffer }>('select secret from notice_secret');
+      secret = rows[0]?.secret;
       await listen(opening, own);
       await proveAlive(opening);
       for (const channel of channels.keys()) await listen(opening, channel);

@@ -84,7 +84,7 @@ export async function deleteSqlLogin(queryable: Queryable, role: string): Promis
 }
 
 /** What a session of a login must not do. `memory` is seen by who runs on the same machine. */
-export type SessionFault = 'closed' | 'lock' | 'transaction' | 'memory';
+export type SessionFault = 'closed' | 'lock' | 'transaction' | 'blocker' | 'memory';
 
 export interface SqlSession {
   pid: number;
@@ -96,18 +96,28 @@ export interface SqlSession {
   fault: SessionFault | null;
 }
 
+/** So long a lock of a table is waited for before whoever holds it counts as in the way. */
+const IN_THE_WAY = '300 ms';
+
 /**
  * Lists the sessions of logins and ends those that have a fault: the login is closed, an advisory lock is held or waited
- * for, or a transaction is older than so many seconds. The user must inherit the logins.
+ * for, a transaction is older than so many seconds, or upkeep waits for a table that it reads. The user must inherit the
+ * logins.
  */
 export async function endFaultySessions(queryable: Queryable, mostSeconds: number): Promise<SqlSession[]> {
   const { rows } = await queryable.query(
     `select pid, role, port, since, fault, fault is not null and pg_terminate_backend(pid) as ended
      from (
+       with blockers as (
+         select unnest(pg_blocking_pids(w.pid)) as pid from pg_locks w
+         where not w.granted and w.locktype = 'relation' and w.waitstart < clock_timestamp() - interval '${IN_THE_WAY}'
+           and w.database = ${THIS_DATABASE}
+           and not exists (select from pg_stat_activity v join sql_logins s on s.role = v.usename where v.pid = w.pid))
        select a.pid, a.usename::text as role, a.client_port as port, a.backend_start::text as since,
          case when l.closed_at is not null then 'closed'
            when exists (select from pg_locks k where k.pid = a.pid and k.locktype = 'advisory') then 'lock'
-           when a.xact_start < clock_timestamp() - make_interval(secs => $1) then 'transaction' end as fault
+           when a.xact_start < clock_timestamp() - make_interval(secs => $1) then 'transaction'
+           when a.pid in (select pid from blockers) then 'blocker' end as fault
        from sql_logins l join pg_stat_activity a on a.usename = l.role
        where l.database = ${THIS_DATABASE} and a.datname = current_database()
        offset 0) as sessions`,

@@ -6,6 +6,7 @@ import { dropClosedLogins } from '../db/roles/keep-sql-access.ts';
 import { type Administration, administer } from '../db/roles/roles.ts';
 import {
   endSessions,
+  missingForLogins,
   newLoginName,
   newPassword,
   openForLogins,
@@ -21,6 +22,7 @@ import {
 } from '../db/sql-logins.ts';
 import type { Actor } from './actor.ts';
 import { audit } from './audit.ts';
+import type { Finding } from './product.ts';
 
 const MOST_CONNECTIONS = 50;
 
@@ -101,6 +103,46 @@ export const listSqlAccess = (given: GivenAddresses): Promise<ListedSqlLogin[]> 
     await dropClosedLogins(client);
     return listSqlLogins(client);
   });
+
+/** Says for `doctor` whether the logins are there, and whether what keeps each within its project stands. Changes nothing. */
+export async function diagnoseSqlAccess(given: GivenAddresses): Promise<Finding> {
+  const check = 'SQL logins';
+  const finding = (ok: boolean, sentence: string): Finding => ({ check, ok, sentence });
+  return administer(given, async ({ client, roles }) => {
+    const logins = await listSqlLogins(client);
+    const ours = logins.filter((one) => one.is_ours && one.closed_at === null);
+    const closed = logins.filter((one) => one.is_ours && one.closed_at !== null && one.exists);
+    const left =
+      closed.length === 0
+        ? ''
+        : ` Roles that see nothing any more are still there: ${closed.map((one) => one.role).join(', ')}. \`npx sluice sql-access list\` drops them.`;
+    if (ours.length === 0) return finding(true, `No project has a login for SQL clients now.${left}`);
+    const gone = ours.filter((one) => !one.exists);
+    if (gone.length > 0) {
+      const named = gone.map((one) => `${one.role} of project ${one.project_id}`).join(', ');
+      return finding(
+        false,
+        `Postgres has no role ${named}. \`npx sluice sql-access grant PROJECT\` makes it again, with another password; \`revoke PROJECT\` forgets it.`,
+      );
+    }
+    const wrong = await missingForLogins(client, roles).catch((error: unknown) => {
+      if (error instanceof SqlAccessError) return error;
+      throw error;
+    });
+    if (wrong instanceof SqlAccessError) return finding(false, wrong.message);
+    if (wrong.length > 0) {
+      return finding(
+        false,
+        `What keeps logins within their project is not as it should be. Restart Sluice, or run this as ${roles.owner} or a superuser:\n${wrong.join(';\n')};`,
+      );
+    }
+    const many = ours.length === 1 ? '1 project has a login' : `${ours.length} projects have a login`;
+    return finding(true, `${many} for SQL clients, and the policies let each see its project only.${left}`);
+  }).catch((error: unknown) => {
+    if (error instanceof SqlAccessError) return finding(false, error.message);
+    throw error;
+  });
+}
 
 function requireWall(wall: Administration['wall'], despiteFunctions: boolean): void {
   if (!wall.up) {

@@ -15,6 +15,7 @@ const WORDS: Readonly<Record<SessionFault, string>> = {
   closed: 'the login was closed',
   lock: 'it takes an advisory lock',
   transaction: 'its transaction is too old',
+  blocker: 'it keeps upkeep of a table waiting',
   memory: 'it takes too much memory',
 };
 

@@ -68,6 +68,25 @@ export function isIanaZone(name: string): boolean {
   }
 }
 
+/** Names that some databases read as an offset without summer time, although IANA has zones of these names. */
+const READ_AS_OFFSETS: ReadonlyMap<string, string> = new Map([
+  ['CET', 'Europe/Brussels'],
+  ['MET', 'Europe/Brussels'],
+  ['EET', 'Europe/Athens'],
+  ['WET', 'Europe/Lisbon'],
+]);
+
+/**
+ * Returns the name by which Postgres reads the clock of a zone as the platform does. It takes names such as `CET` and `PST` for
+ * offsets, and does not know all spellings. An unknown name stays as it is.
+ */
+export function databaseZone(name: string): string {
+  if (isIanaZone(name)) return READ_AS_OFFSETS.get(name) ?? name;
+  if (!isNamedZone(name)) return name;
+  const { timeZone } = new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions();
+  return READ_AS_OFFSETS.get(timeZone) ?? timeZone;
+}
+
 /**
  * The length of a cached period. Since 1970, no zone changes its offset twice within 167 hours (a test checks this). So
  * if both ends of a period have the same offset, the whole period has it. Asking the platform takes twenty

@@ -4,7 +4,7 @@ import { type Config, mostConnections } from '../../config.ts';
 import { type DatabaseReport, diagnoseDatabase } from '../../db/diagnose.ts';
 import { createPool } from '../../db/pool.ts';
 import { type GivenAddresses, givenAddresses } from '../../db/roles/address.ts';
-import { findRoles } from '../../db/roles/roles.ts';
+import { connected, findRoles } from '../../db/roles/roles.ts';
 import { diagnoseTemporal } from '../../schedules/diagnose.ts';
 import { parseKeyring } from '../../secrets/envelope.ts';
 import { keyFile } from '../../secrets/key-file.ts';
@@ -12,6 +12,7 @@ import { openKeys } from '../../secrets/key-source.ts';
 import { runningDatabaseUrl } from '../../stack/borrow-postgres.ts';
 import { findKeyState, keyProblems } from '../../tenancy/encryption-keys.ts';
 import { type Finding, type Product, sealedColumns } from '../../tenancy/product.ts';
+import { diagnoseSqlAccess } from '../../tenancy/sql-access.ts';
 import type { LoadProducts } from '../command-file.ts';
 import { say, sayJson, settings } from '../context.ts';
 import { whyNoTemporal } from '../installation.ts';
@@ -186,6 +187,16 @@ async function lookAtProducts(url: string, products: readonly Product[]): Promis
   return found;
 }
 
+/** Looks at the logins for SQL clients, where there are or were any: looking takes an administrator of the roles. */
+async function lookAtLogins(url: string, database: GivenAddresses): Promise<Finding[]> {
+  try {
+    const some = await connected(url, (client) => client.query('select from sql_logins limit 1'));
+    return some.rowCount === 0 ? [] : [await diagnoseSqlAccess(database)];
+  } catch (error) {
+    return [finding('SQL logins', false, `They cannot be looked at: ${(error as Error).message}.`)];
+  }
+}
+
 /** Looks whether Postgres itself keeps what users write within their project. */
 async function lookAtWall(database: GivenAddresses): Promise<Finding> {
   const check = 'second wall';
@@ -249,6 +260,7 @@ async function lookAtDatabase(config: Config, products: readonly Product[]): Pro
     return [
       ...found,
       await lookAtWall(database),
+      ...(await lookAtLogins(url, database)),
       await lookAtSecrets(url, config, products),
       ...(await lookAtProducts(url, products)),
     ];

@@ -46,6 +46,14 @@ export function stateOf(error: unknown): string | undefined {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
+/** Which value of a COPY the server could not read, if it says so: rows count from 1. */
+function spotOf({ where }: { where?: unknown }): string {
+  const found = /^COPY [^\n]*, line (\d+), column ([^\n]+?)(?:: "|$)/m.exec(
+    typeof where === 'string' ? where : '',
+  );
+  return found ? `, row ${found[1]}, column ${JSON.stringify(found[2]?.slice(0, 100))}` : '';
+}
+
 /** Turns an error of the server or of the connection into a DestinationError. */
 export function postgresError(error: unknown, config: PostgresConfig): DestinationError {
   if (error instanceof WireError)
@@ -60,7 +68,11 @@ export function postgresError(error: unknown, config: PostgresConfig): Destinati
   if (state !== undefined && state !== 'EPIPE') {
     const [code, text] = STATES[state] ??
       STATES[state.slice(0, 2)] ?? ['unexpected' as const, 'unexpected error'];
-    return new DestinationError(code, `${where}: ${text} (${said}, SQLSTATE ${state})`, { cause: error });
+    return new DestinationError(
+      code,
+      `${where}${spotOf(error as { where?: unknown })}: ${text} (${said}, SQLSTATE ${state})`,
+      { cause: error },
+    );
   }
   const below = networkError(error, where);
   if (below) return below;

@@ -4,12 +4,10 @@ import type { PostgresConfig } from './config.ts';
 import { place, postgresError, type Session, stateOf, withConnection } from './connection.ts';
 import { CallerError, sendCopy } from './copy-in.ts';
 import { directChanges, directRows } from './direct.ts';
-import { replaceOwnTable } from './own-table.ts';
+import { replaceOwnTable, replaceOwnTableByRows } from './own-table.ts';
 import { absentOrder, hasKey } from './rules.ts';
-import { countStaged, insertEach, insertText, rejectedRows, stageRows } from './stage.ts';
+import { countStaged, insertEach, insertText, MOST_REJECTIONS, rejectedRows, stageRows } from './stage.ts';
 import { LOCK_TIMEOUT, lockTable, prepareTable, quoted, type TargetTable, tableName } from './table.ts';
-
-const MOST_REJECTIONS = 20;
 
 /**
  * Begins a transaction that no setting of the user's role ends early. If the network breaks, the server ends it within
@@ -80,15 +78,20 @@ async function deliverStaged(
   // Without a unique index, two attempts at the same time would not see each other's rows.
   if (!table.uniqueOn) await lockTable(session, config);
   const inserted = await insertStaged(session, config, table, delivery);
-  if (rows > 0 && inserted.rejected === rows) {
-    throw new DestinationError(
-      'mismatch',
-      `${place(config)}: the table takes none of the ${rows} rows (${inserted.rejections[0]?.reason})`,
-    );
-  }
+  const delivered = { rows, bytes, ...inserted };
+  requireSome(config, delivered);
   await askFence(delivery);
   await session.run('commit', 'commit');
-  return { rows, bytes, ...inserted };
+  return delivered;
+}
+
+/** Refuses to leave out all rows. */
+function requireSome(config: PostgresConfig, { rows, rejected, rejections }: Delivered): void {
+  if (rows === 0 || rejected < rows) return;
+  throw new DestinationError(
+    'mismatch',
+    `${place(config)}: the table takes none of the ${rows} rows (${rejections[0]?.reason})`,
+  );
 }
 
 function requireColumns(config: PostgresConfig, table: TargetTable, delivery: Delivery): void {
@@ -107,11 +110,21 @@ async function deliverOwnTable(
   config: PostgresConfig,
   delivery: Delivery,
 ): Promise<Delivered> {
-  await session.begin(SETTINGS);
-  const delivered = await replaceOwnTable(session, config, delivery);
-  await askFence(delivery);
-  await session.run('commit', 'commit');
-  return delivered;
+  const replace = async (work: typeof replaceOwnTable) => {
+    await session.begin(SETTINGS);
+    const delivered = await work(session, config, delivery);
+    requireSome(config, delivered);
+    await askFence(delivery);
+    await session.run('commit', 'commit');
+    return delivered;
+  };
+  try {
+    return await replace(replaceOwnTable);
+  } catch (error) {
+    if (!isBadValue(error)) throw error;
+    await session.query('rollback');
+    return replace(replaceOwnTableByRows);
+  }
 }
 
 /** Writes all rows in one transaction, each once, or none. */

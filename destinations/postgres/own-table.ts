@@ -7,20 +7,17 @@ import type { PostgresConfig } from './config.ts';
 import { place, type Session } from './connection.ts';
 import { sendCopy } from './copy-in.ts';
 import { createdChanges, directRows } from './direct.ts';
-import { createTableText, findTable, lockTable, quoted, tableName } from './table.ts';
+import { insertEach, MOST_REJECTIONS, rejectedRows, stageRows } from './stage.ts';
+import { createdTable, createTableText, findTable, lockTable, quoted, tableName } from './table.ts';
 
 /** The comment by which a table is known as that of an export. */
 const markOf = (exportId: string) => `Sluice export ${exportId}`;
 
 /**
- * Replaces the table of an export with these rows, in a transaction that has begun. Until it is committed, others see
- * what was there. Refuses a table that this export did not make.
+ * Makes the table of an export anew, empty, in a transaction that has begun. Until it is committed, others see what was
+ * there. Refuses a table that this export did not make.
  */
-export async function replaceOwnTable(
-  session: Session,
-  config: PostgresConfig,
-  delivery: Delivery,
-): Promise<Delivered> {
+async function makeAnew(session: Session, config: PostgresConfig, delivery: Delivery): Promise<void> {
   const { run, columns, rules } = delivery;
   const name = tableName(config);
   await lockTable(session, config);
@@ -37,6 +34,17 @@ export async function replaceOwnTable(
     'mark the table',
     `comment on table ${name} is ${pg.escapeLiteral(markOf(run.exportId))}`,
   );
+}
+
+/** Replaces the table of an export with these rows. Fails if the table cannot hold one of their values. */
+export async function replaceOwnTable(
+  session: Session,
+  config: PostgresConfig,
+  delivery: Delivery,
+): Promise<Delivered> {
+  const { columns } = delivery;
+  await makeAnew(session, config, delivery);
+  const name = tableName(config);
   const names = columns.map((column) => quoted(column.name)).join(', ');
   const { rows, bytes } = await sendCopy(
     session,
@@ -45,4 +53,17 @@ export async function replaceOwnTable(
     (sent) => delivery.onProgress?.(0, sent),
   );
   return { rows, bytes, written: rows, rejected: 0, rejections: [] };
+}
+
+/** Replaces the table of an export with those of these rows that it can hold. The others are named by their numbers. */
+export async function replaceOwnTableByRows(
+  session: Session,
+  config: PostgresConfig,
+  delivery: Delivery,
+): Promise<Delivered> {
+  const { rows, bytes } = await stageRows(session, delivery);
+  await makeAnew(session, config, delivery);
+  const table = createdTable(delivery.columns, delivery.rules);
+  const written = await insertEach(session, table, tableName(config), delivery.rules);
+  return { rows, bytes, written, ...(await rejectedRows(session, MOST_REJECTIONS)) };
 }

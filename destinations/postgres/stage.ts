@@ -1,10 +1,14 @@
+import pg from 'pg';
 import type { Column } from '../../formats/columns.ts';
 import type { TableRules } from '../../models/index.ts';
 import type { Delivery } from '../destination.ts';
 import type { Session } from './connection.ts';
 import { sendCopy } from './copy-in.ts';
-import { keyOf } from './rules.ts';
+import { hasKey, keyOf } from './rules.ts';
 import { quoted, type TargetColumn, type TargetTable } from './table.ts';
+
+/** So many of the rows that the table refuses are named. */
+export const MOST_REJECTIONS = 20;
 
 /** The schema of temporary tables is named, so that this can never be a table of the user. */
 const STAGE = 'pg_temp.sluice_stage';
@@ -42,12 +46,15 @@ export async function stageRows(
   return sent;
 }
 
+/** Answers whether the server reads the values of a column from a text, so that it may not be able to. */
+const isRead = ({ isText, source }: Pick<TargetColumn, 'isText' | 'source'>): boolean =>
+  !isText && STAGED[source.type] === 'text';
+
 /** A staged column in the table's type. Where it can, assignment converts: it checks lengths, a cast would cut texts. */
 function converted({ name, type, isText, source }: TargetColumn): string {
   const staged = `s.${quoted(name)}`;
-  const isStagedAsText = STAGED[source.type] === 'text';
   if (isText) return staged;
-  if (isStagedAsText) return `cast(${staged} as ${type})`;
+  if (isRead({ isText, source })) return `cast(${staged} as ${type})`;
   return type === 'jsonb' || type === 'json' ? `to_${type}(${staged})` : staged;
 }
 
@@ -86,9 +93,10 @@ function wins(table: TargetTable, rules: TableRules): string {
 /** The statement that inserts staged rows and does not duplicate rows that are there. `where` selects staged rows. */
 export function insertText(table: TargetTable, name: string, rules: TableRules, where = 'true'): string {
   const names = table.columns.map((column) => quoted(column.name));
-  const key = keyIn(table, rules);
   const values = table.columns.map(converted).join(', ');
   const insert = `insert into ${name} as t (${names.join(', ')})`;
+  if (!hasKey(rules)) return `${insert} select ${values} from ${STAGE} s where ${where}`;
+  const key = keyIn(table, rules);
   if (!rules.newer) {
     // Without a unique index, a uuid that comes twice in the source is inserted twice.
     const rows = `select ${values} from ${STAGE} s where ${where}`;
@@ -110,7 +118,7 @@ export function insertText(table: TargetTable, name: string, rules: TableRules, 
 
 /**
  * Inserts staged rows one by one, which is much slower. It is needed only if a value does not fit its column. Rows with
- * such a value are set aside with the reason, and the others are inserted.
+ * such a value are set aside with the reason, and the others are inserted. Rows without a key are named by their number.
  */
 export async function insertEach(
   session: Session,
@@ -118,26 +126,39 @@ export async function insertEach(
   name: string,
   rules: TableRules,
 ): Promise<number> {
-  const key = keyIn(table, rules).at(-1) as string;
-  await session.query(`create temporary table sluice_rejected (key text, reason text) on commit drop`);
+  await session.query(
+    `create temporary table sluice_rejected (number bigint, key text, reason text) on commit drop`,
+  );
   const newest = orderOf(table, rules).map((one) => `s.${quoted(one)} asc nulls first`);
   const order = newest.length > 0 ? `order by ${newest.join(', ')}` : '';
   const insert = insertText(table, name, rules, 's.ctid = one.place');
+  const key = hasKey(rules) ? `s.${quoted(keyIn(table, rules).at(-1) as string)}::text` : 'null::text';
+  // Tells which column it is, where the server does not.
+  const tries = table.columns.filter(isRead).map(
+    (column) => `
+          begin
+            perform ${converted(column)} from ${STAGE} s where s.ctid = one.place;
+          exception when data_exception then
+            reason := 'column ' || ${pg.escapeLiteral(quoted(column.name))} || ': ' || sqlerrm;
+          end;`,
+  );
   // The statement contains only quoted names. The tag cannot end early, since names that contain it are refused.
   const tag = '$sluice_rows$';
   if (insert.includes(tag)) throw new Error(`a column must not be called ${tag}`);
   await session.query(
     `create function pg_temp.sluice_insert_each() returns bigint language plpgsql as ${tag}
      #variable_conflict use_column
-     declare one record; written bigint := 0; added bigint;
+     declare one record; written bigint := 0; added bigint; number bigint := 0; reason text;
      begin
-       for one in select s.ctid as place, s.${quoted(key)}::text as key from ${STAGE} s ${order} loop
+       for one in select s.ctid as place, ${key} as key from ${STAGE} s ${order} loop
+         number := number + 1;
          begin
            ${insert};
            get diagnostics added = row_count;
            written := written + added;
          exception when data_exception then
-           insert into ${REJECTED} values (one.key, sqlerrm);
+           reason := sqlerrm;${tries.join('')}
+           insert into ${REJECTED} values (number, coalesce(one.key, 'row ' || number), reason);
          end;
        end loop;
        return written;
@@ -161,7 +182,7 @@ export async function rejectedRows(
   );
   const { rows } = await session.run<{ key: string; reason: string }>(
     'name what it refused',
-    `select key, left(reason, 300) as reason from ${REJECTED} order by key limit ${most}`,
+    `select key, left(reason, 300) as reason from ${REJECTED} order by number limit ${most}`,
   );
   return { rejected: Number(counted.rows[0]?.count), rejections: rows };
 }

@@ -54,6 +54,15 @@ function createdType(column: Column, rules: TableRules): string {
   return BY_TYPE[column.type];
 }
 
+/** A table that was just created for these columns. */
+export const createdTable = (columns: readonly Column[], rules: TableRules): TargetTable => ({
+  columns: columns.map((source) => {
+    const type = createdType(source, rules);
+    return { name: source.name, type, isText: type === 'text', source };
+  }),
+  uniqueOn: undefined,
+});
+
 export function createTableText(
   config: PostgresConfig,
   columns: readonly Column[],

@@ -1,4 +1,4 @@
-import { transaction } from '../../db/pool.ts';
+import { type Transaction, transaction } from '../../db/pool.ts';
 import { lockProject } from '../../db/projects.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { refuse } from '../../refusals.ts';
@@ -26,13 +26,7 @@ export async function createExport(
   const prepared = await prepareExport(deps, key, input, signal);
   const { row, run } = await transaction(pool, async (client) => {
     if (!(await lockProject(client, projectId))) throw refuse.absent('Project not found.');
-    if (await hasBatchExports(client, projectId, mostExports)) {
-      throw refuse.invalid(
-        null,
-        `This project already has ${mostExports} batch exports, the most that it may have. Delete one before creating ` +
-          'another.',
-      );
-    }
+    await refuseTooMany(client, projectId, mostExports);
     await refuseUnknownCohorts(deps, client, projectId, prepared);
     await refuseWritingOver(client, actor, exportId, prepared);
     const created = await insertBatchExport(client, {
@@ -52,4 +46,22 @@ export async function createExport(
     else await syncRow(pool, temporal, exportId);
   });
   return row;
+}
+
+/** So many times as many exports may be there that ran once and are done: they cost a row. */
+const DONE = 10;
+
+async function refuseTooMany(client: Transaction, projectId: number, most: number): Promise<void> {
+  if (await hasBatchExports(client, projectId, { atLeast: most, done: false })) {
+    throw refuse.invalid(
+      null,
+      `This project already has ${most} batch exports, the most that it may have. Delete one before creating another.`,
+    );
+  }
+  if (await hasBatchExports(client, projectId, { atLeast: most * DONE, done: true })) {
+    throw refuse.invalid(
+      null,
+      `This project already has ${most * DONE} batch exports that ran once, the most that it may have. Delete some before creating another.`,
+    );
+  }
 }

@@ -211,15 +211,20 @@ export async function listBatchExports(
   return { count: counted.rows[0].count, rows };
 }
 
-/** Answers whether a project has at least so many exports. */
+/** Whether an export `e` runs once, and neither its run nor a retry is at work or still to come. */
+const IS_DONE = `e.interval = 'once' and not exists (
+  select from batch_export_backfills b where b.project_id = e.project_id and b.batch_export_id = e.id
+    and b.status in ('Starting', 'Running'))`;
+
+/** Answers whether a project has at least so many exports, either of those that ran once and are done, or of all others. */
 export async function hasBatchExports(
   queryable: Queryable,
   projectId: number,
-  atLeast: number,
+  { atLeast, done }: { atLeast: number; done: boolean },
 ): Promise<boolean> {
   const { rows } = await queryable.query(
-    'select from batch_exports where project_id = $1 and deleted_at is null offset $2 limit 1',
-    [projectId, atLeast - 1],
+    `select from batch_exports e where project_id = $1 and deleted_at is null and (${IS_DONE}) = $3 offset $2 limit 1`,
+    [projectId, atLeast - 1, done],
   );
   return rows.length > 0;
 }

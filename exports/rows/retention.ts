@@ -36,4 +36,13 @@ export const RUN_EXPIRIES: readonly Expiry[] = [
     `deleted_at < $1::timestamptz and not exists (select from batch_export_runs r
        where r.project_id = one.project_id and r.batch_export_id = one.id)`,
   ),
+  // One that runs once is over with its last run: nothing tells any more what it did.
+  expiry(
+    'batch_exports',
+    `interval = 'once' and created_at < $1::timestamptz
+       and not exists (select from batch_export_runs r
+         where r.project_id = one.project_id and r.batch_export_id = one.id)
+       and not exists (select from batch_export_backfills b
+         where b.project_id = one.project_id and b.batch_export_id = one.id)`,
+  ),
 ];

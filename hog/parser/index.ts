@@ -4,6 +4,7 @@ import { LRUCache } from 'lru-cache';
 import type { Expr, Placeholder, Program, SelectNode } from '../ast/index.ts';
 import { SourceError } from '../errors.ts';
 import { withBraces } from './braces.ts';
+import { withCalls } from './calls.ts';
 import { toExpr } from './convert-expression.ts';
 import { toSelect } from './convert-select.ts';
 import { type Engine, TEMPLATE_PREFIX, WasmEngine } from './engine.ts';
@@ -92,7 +93,7 @@ const cacheOf = <Value extends {}>(max: number, maxSize: number): LRUCache<strin
 
 /** Creates a parser for an engine. */
 export function parserOf(plain: Engine, settings: Required<ParserOptions>): Parser {
-  const engine = withBraces(plain);
+  const engine = withCalls(withBraces(plain));
   const cache = cacheOf<Outcome>(settings.cacheEntries, settings.cacheCharacters);
   // After a change in a program, only the statements that it touches are parsed again.
   const pieces = cacheOf<string>(settings.cacheEntries, Math.floor(settings.cacheCharacters / PIECES_SHARE));

@@ -5,7 +5,7 @@ import { align, commonScalar } from './compare.ts';
 import { fault, unsupported } from './errors.ts';
 import type { Place } from './printer.ts';
 import { digits, join, sql } from './sql.ts';
-import { isArray, isSameType, isTuple, type Type, typeName, type Value } from './types.ts';
+import { isArray, isDateTime, isSameType, isTuple, type Type, typeName, type Value } from './types.ts';
 
 /**
  * Prints access to an array element. Indexes start at 1; negative ones count from the end. Yields NULL if there is no
@@ -37,6 +37,31 @@ export function tupleElement(value: Value, index: number, span?: Span): Value {
     sql: sql`(select coalesce(array_agg(${element}::${postgresType(type.array)} order by n), array[]::${postgresType(type)})
       from jsonb_array_elements(nullif(${value.sql} -> ${at}, 'null')) with ordinality as e(v, n))`,
     type,
+  };
+}
+
+const hasTimes = (type: Type): boolean =>
+  isArray(type) ? hasTimes(type.array) : isTuple(type) ? type.tuple.some(hasTimes) : isDateTime(type);
+
+/** Returns a value with texts in place of its times: what the clock of the zone of each one shows. */
+export function withClocks(place: Place, value: Value, span?: Span): Value {
+  const { type } = value;
+  if (!hasTimes(type)) return value;
+  if (isTuple(type)) {
+    const items = type.tuple.map((_, index) => withClocks(place, tupleElement(value, index + 1, span), span));
+    const made = tupleOf(items);
+    return value.certain
+      ? made
+      : { ...made, sql: sql`(case when ${value.sql} is not null then ${made.sql} end)` };
+  }
+  if (!isArray(type)) return coerce(place, value, 'string', span);
+  const alias = place.printer.name('v');
+  const element = withClocks(place, { sql: sql`${alias}.x`, type: type.array }, span);
+  return {
+    ...(value.built !== undefined && { built: value.built }),
+    sql: sql`(case when ${value.sql} is not null then (select coalesce(array_agg(${element.sql} order by ${alias}.n), array[]::${postgresType(element.type)}[])
+      from unnest(${value.sql}) with ordinality as ${alias}(x, n)) end)`,
+    type: { array: element.type },
   };
 }
 
@@ -80,6 +105,8 @@ export function tupleOf(items: Value[]): Value {
 }
 
 export function dictOf(place: Place, pairs: [Value, Value][], span?: Span): Value {
-  const parts = pairs.map(([key, value]) => sql`${coerced(place, key, 'string', span)}, ${value.sql}`);
+  const parts = pairs.map(
+    ([key, value]) => sql`${coerced(place, key, 'string', span)}, ${withClocks(place, value, span).sql}`,
+  );
   return { sql: sql`jsonb_build_object(${join(parts)})`, type: 'json', certain: true };
 }

@@ -20,7 +20,7 @@ export { type PrintOptions, QUERY_LIMITS, type QueryLimits } from './printer.ts'
 export { createSchema, type PersonMode, type Rows, type Schema, type Table } from './schema.ts';
 export { SIZE_LIMITS } from './sizes.ts';
 export { type Parameters, type Sql, sql } from './sql.ts';
-export { isZoned, type Type } from './types.ts';
+export { isArray, isDateTime, isTuple, isZoned, type Type } from './types.ts';
 export { WORK_LIMITS } from './work.ts';
 
 export interface Statement {

@@ -1,4 +1,5 @@
 // The state of printing one statement.
+import { databaseZone } from '../../values/zones.ts';
 import type { Span } from '../ast/index.ts';
 import { SourceError } from '../errors.ts';
 import { PatternBudget } from '../patterns/index.ts';
@@ -82,7 +83,7 @@ export class Printer {
     this.visitor = visitor;
     this.limits = { ...QUERY_LIMITS, ...options.limits };
     this.#project = this.parameters.add('bigint', String(options.projectId));
-    this.timezone = this.parameters.add('text', options.timezone);
+    this.timezone = this.parameters.add('text', databaseZone(options.timezone));
   }
 
   name(prefix: 't' | 'c' | 'v' | 'w'): Sql {

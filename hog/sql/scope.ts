@@ -98,6 +98,8 @@ export function follow(printer: Printer, source: Source, chain: string[], span?:
     const column = source.columns.get(name);
     if (!column) throw unknownField(name, source.columns.keys(), span);
     const value: Value = { sql: sql`${source.alias}.${column.sql}`, type: column.type };
+    // It may be one that is stored as text.
+    if (column.type === 'json') value.json = value.sql;
     if (column.size) {
       value.built = column.size.built;
       value.read = column.size.read;

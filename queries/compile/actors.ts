@@ -26,6 +26,7 @@ const SPECIAL: Readonly<Record<string, SpecialColumn>> = {
   person_display_name: {
     of: 'display name',
     type: 'Tuple',
+    order: 'display_name',
     parts: { display_name: personName(['properties'], call('toString', field('id'))), id: field('id') },
   },
 };

@@ -1,5 +1,6 @@
 // How the values of a statement become JSON. Postgres writes it, so that nobody has to parse large documents again.
-import { isZoned, type Statement, type Type } from '../../hog/sql/index.ts';
+import { isArray, isDateTime, isTuple, isZoned, type Statement, type Type } from '../../hog/sql/index.ts';
+import { databaseZone } from '../../values/zones.ts';
 import { type CompiledQuery, MOST_BYTES, type OutputColumn } from '../rules/request.ts';
 
 /** A query as a statement, before it is known what becomes of its values. */
@@ -36,8 +37,10 @@ export function asJson({
 
 /** Prints a value as JSON text. NULL stays NULL. `parameter` adds a value to the statement. */
 function jsonOf(type: Type, name: string, parameter: (text: string) => string): string {
-  if (isZoned(type))
-    return `to_json(${type.datetime === 'UTC' ? time(name) : local(name, parameter(type.datetime))})::text`;
+  if (isZoned(type)) return `to_json(${shownTime(type, name, parameter)})::text`;
+  if (hasTimes(type)) {
+    return `case when ${name} is not null then ${innerJson(type, `to_jsonb(${name})`, parameter)} end::text`;
+  }
   switch (type) {
     case 'datetime':
       return `to_json(${time(name)})::text`;
@@ -56,6 +59,26 @@ function jsonOf(type: Type, name: string, parameter: (text: string) => string): 
       return `to_json(${name})::text`;
   }
 }
+
+const hasTimes = (type: Type): boolean =>
+  isArray(type) ? hasTimes(type.array) : isTuple(type) ? type.tuple.some(hasTimes) : isDateTime(type);
+
+/** Prints a part of an array or a tuple, which is jsonb, as JSON. Its times are written as they are outside of one. */
+function innerJson(type: Type, part: string, parameter: (text: string) => string, level = 1): string {
+  if (!hasTimes(type)) return `${part}::json`;
+  if (isTuple(type)) {
+    const items = type.tuple.map((one, index) => innerJson(one, `(${part} -> ${index})`, parameter, level));
+    return `json_build_array(${items.join(', ')})`;
+  }
+  if (!isArray(type)) return `to_json(${shownTime(type, `(${part} #>> '{}')::timestamptz`, parameter)})`;
+  const element = innerJson(type.array, `v${level}`, parameter, level + 1);
+  return `(select coalesce(json_agg(${element} order by n${level}), '[]')
+    from jsonb_array_elements(nullif(${part}, 'null')) with ordinality as e${level}(v${level}, n${level}))`;
+}
+
+/** A time in its zone. */
+const shownTime = (type: Type, name: string, parameter: (text: string) => string): string =>
+  isZoned(type) && type.datetime !== 'UTC' ? local(name, parameter(databaseZone(type.datetime))) : time(name);
 
 /** A time as the API writes it: in UTC, without a fraction of zero. */
 const time = (name: string): string => clock(name, "'UTC'", `"Z"`);

@@ -65,6 +65,7 @@ const SPECIAL: Readonly<Record<string, SpecialColumn>> = {
   person_display_name: {
     of: 'display name',
     type: 'Tuple',
+    order: 'display_name',
     parts: {
       display_name: personName(['person', 'properties'], field('distinct_id')),
       id: field('person', 'id'),

@@ -18,6 +18,8 @@ export interface SpecialColumn {
   type: string;
   /** What it is put together of. */
   parts: Readonly<Record<string, Expr>>;
+  /** The part by which rows are put in order. Without it, a list has no order by this column. */
+  order?: string;
 }
 
 export interface Listing {
@@ -85,7 +87,7 @@ export async function compileListing(parser: Parser, job: QueryJob, listing: Lis
   const { exprs, outputs, place: placeOf } = laidOut(columns, special);
   const isGrouped = exprs.some(hasAggregate);
   const groups = exprs.filter((one) => !hasAggregate(one) && one.kind !== 'constant').map(bare);
-  const order = await ordered(parser, listing.orderBy ?? []);
+  const order = await ordered(parser, listing.orderBy ?? [], special);
   const wanted = order.length > 0 ? order : listing.defaultOrder(columns);
   const orderBy = completed(wanted, isGrouped ? groups : [build.field(listing.unique)]);
   const place =
@@ -193,10 +195,11 @@ function laidOut(
 /** An expression without the name that it is given. */
 export const bare = (expr: Expr): Expr => (expr.kind === 'alias' ? expr.expr : expr);
 
-/** Reads an order: `-timestamp`, `timestamp DESC`, `count()`. */
+/** Reads an order: `-timestamp`, `timestamp DESC`, `count()`, `person_display_name`. */
 function ordered(
   parser: Pick<Parser, 'expression'>,
   texts: readonly string[],
+  special: Listing['special'],
 ): Promise<(Order & { written: Written })[]> {
   return Promise.all(
     texts.map(async (text, index) => {
@@ -204,7 +207,12 @@ function ordered(
       const direction = /\s+(asc|desc)$/i.exec(code)?.[1]?.toUpperCase();
       const isReversed = direction === undefined && code.startsWith('-');
       const plain = isReversed ? code.slice(1) : code.replace(/\s+(?:asc|desc)$/i, '');
-      const written = await writtenAt(parser, `query__orderBy__${index}`, plain);
+      const place = `query__orderBy__${index}`;
+      const named = Object.hasOwn(special, plain) ? special[plain] : undefined;
+      const part = named?.order === undefined ? undefined : named.parts[named.order];
+      const written = part
+        ? { field: place, text: expressionText(part), expr: part }
+        : await writtenAt(parser, place, plain);
       return { written, expr: written.expr, order: isReversed || direction === 'DESC' ? 'DESC' : 'ASC' };
     }),
   );

@@ -1,6 +1,7 @@
 import { containsPattern } from '../../db/like.ts';
 import type { Pool } from '../../db/pool.ts';
 import type { Asker } from '../../db/turns.ts';
+import { databaseZone } from '../../values/zones.ts';
 import { MOST_VALUES, type ValuesRequest } from '../rules/values.ts';
 import { IS_SMALL, newestEvents } from './newest.ts';
 import { readRows } from './rows.ts';
@@ -19,7 +20,7 @@ export async function readValues(
 ): Promise<string[]> {
   const values: (string | string[])[] = [];
   const given = (value: string | string[], type: string) => `$${values.push(value)}::${type}`;
-  const zone = given(timezone, 'text');
+  const zone = given(databaseZone(timezone), 'text');
   const since = `(date_trunc('day', now() at time zone ${zone}) - interval '${DAYS} days') at time zone ${zone}`;
   const newest = newestEvents(given(String(asker.projectId), 'int'), since);
   const wanted = [IS_SMALL];

@@ -1,16 +1,16 @@
 import type { Queryable } from '../../db/pool.ts';
 import type { Finding } from '../../tenancy/product.ts';
-import { isKnownZone, ZONE_DATA_VERSION, zoneOf } from '../../values/zones.ts';
+import { databaseZone, isKnownZone, ZONE_DATA_VERSION, zoneOf } from '../../values/zones.ts';
 
 const MOST_NAMED = 5;
 
-/** The zones of all projects, and how far each is ahead of UTC on the days of a year before and two years after now, in seconds. */
+/** Zones as Postgres calls them, and how far each is ahead of UTC on the days of a year before and two years after now, in seconds. */
 const OFFSETS = `
   select zone, days.first, known.zone is not null as is_known,
     (select array_agg(extract(epoch from (day at time zone zone) - (day at time zone 'UTC'))::int order by day)
      from generate_series(days.first, days.first + interval '1095 days', interval '1 day') as day
      where known.zone is not null) as offsets
-  from (select distinct timezone as zone from projects) as used
+  from unnest($1::text[]) as used (zone)
   left join (select name as zone from pg_timezone_names) as known using (zone)
   cross join (select date_trunc('day', now() - interval '365 days', 'UTC') as first) as days
   order by zone`;
@@ -27,7 +27,11 @@ interface Row {
  * different places, and one may be older.
  */
 export async function compareZones(queryable: Queryable): Promise<Finding> {
-  const { rows } = await queryable.query<Row>(OFFSETS);
+  const { rows: used } = await queryable.query<{ timezone: string }>(
+    'select distinct timezone from projects',
+  );
+  const names = [...new Set(used.map(({ timezone }) => databaseZone(timezone)))];
+  const { rows } = await queryable.query<Row>(OFFSETS, [names]);
   const differences = rows.flatMap(({ zone, first, offsets }) => {
     if (offsets === null) return [`${zone} is unknown to Postgres`];
     if (!isKnownZone(zone)) return [`${zone} is unknown to Sluice`];

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { apiForFile, type Tenant, tenantsForFile } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
-import { named, streamsForFile } from '../support/live.ts';
+import { type Heard, named, streamsForFile } from '../support/live.ts';
 
 const api = apiForFile({ SLUICE_REFUSALS_PER_MINUTE: '0' }, { liveBounds: { beat: 100 } });
 const { Anna: anna, Otto: otto } = tenantsForFile(api, 'Anna', 'Otto');
@@ -86,6 +86,35 @@ describe('streams', () => {
       first?.leave();
       await eventually(async () => (await listen(otto, {}, host)).status === 200);
     }));
+
+  test('of somebody with many projects leave places for others', async () => {
+    const greedy = await api.createTenant('Greedy');
+    const { rows } = await api.pool.query<{ id: number }>(
+      `insert into projects (uuid, organization_id, name, api_token)
+       select gen_random_uuid(), $1, 'P' || n, 'phc_' || gen_random_uuid() from generate_series(1, 3) as n returning id`,
+      [greedy.organizationId],
+    );
+    await beside({ bounds: { perProject: 2, listeners: 6 } }, async (host) => {
+      const theirs: Heard[] = [];
+      for (const { id } of [...rows, ...rows]) theirs.push(await listen(greedy, { project: id }, host));
+      expect(theirs.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200]);
+      const mine = [await listen(otto, {}, host), await listen(otto, {}, host)];
+      expect(mine.map(({ status }) => status)).toEqual([200, 200]);
+      await eventually(async () => theirs.filter((one) => one.isOver()).length === 2);
+      // They ended as streams end, the oldest first, and do not come back at the cost of others.
+      expect(theirs.map((one) => one.isOver())).toEqual([true, true, false, false, false, false]);
+      expect(theirs[0]?.isWhole()).toBe(true);
+      const again = await listen(
+        greedy,
+        { project: rows[0]?.id as number, lastId: theirs[0]?.lastId() },
+        host,
+      );
+      expect(again.status).toBe(429);
+      expect(mine.some((one) => one.isOver())).toBe(false);
+      await store(otto, ...named('heard'));
+      await eventually(async () => mine.every((one) => one.events().includes('heard')));
+    });
+  });
 
   test('take no turn of their user', () =>
     beside({ config: { ...api.config, SLUICE_REQUESTS_AT_ONCE: 1 } }, async (host) => {

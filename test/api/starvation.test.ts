@@ -275,6 +275,22 @@ describe('a user', () => {
     await createExport(app, ben, 'Of somebody else');
     await app.inject({ method: 'DELETE', url, headers: { authorization: `Bearer ${carl.key}` } });
     await createExport(app, carl, 'Three');
+    // Those that ran once have a bound of their own.
+    await api.pool.query(
+      `insert into batch_exports (project_id, id, name, model, destination_type, config, interval, hogql_query)
+       select $1, gen_random_uuid(), 'Done', 'hogql', 'NoOp', '{}', 'once', 'select 1' from generate_series(1, 20)`,
+      [carl.projectId],
+    );
+    const once = await ask(app, carl, 'POST', exportsOf(carl), third);
+    expect(once.body.detail).toMatch(/already has 2 batch exports, the most/);
+    const [, last] = (await ask(app, carl, 'GET', `${exportsOf(carl)}?limit=2`)).body.results;
+    expect(last.interval).toBe('once');
+    await api.pool.query(
+      `update batch_exports set deleted_at = now() where project_id = $1 and interval <> 'once'`,
+      [carl.projectId],
+    );
+    const many = await ask(app, carl, 'POST', exportsOf(carl), third);
+    expect(many.body.detail).toMatch(/already has 20 batch exports that ran once, the most/);
   });
 });
 

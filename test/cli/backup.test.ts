@@ -77,6 +77,41 @@ describe('a backup', () => {
     });
   });
 
+  test('has no queries in the background and no results, which are kept for an hour', async () => {
+    await withDatabase(async (other) => {
+      const { projectId } = await createTenant(other.pool, 'Zoe');
+      await other.pool.query(
+        `insert into background_queries (project_id, id, state, expires_at, result)
+         values ($1, 'a', 'completed', now() + interval '1 hour', '018f0000-0000-7000-8000-000000000001')`,
+        [projectId],
+      );
+      await other.pool.query(
+        `insert into background_query_parts values ($1, '018f0000-0000-7000-8000-000000000001', 1, 'secret')`,
+        [projectId],
+      );
+      const directoryOf = path.join(directory, 'background');
+      await backUp({ url: other.url, directory: directoryOf, sealed, report });
+      const { tables }: BackupManifest = JSON.parse(
+        await readFile(path.join(directoryOf, 'manifest.json'), 'utf8'),
+      );
+      expect(
+        tables.map(({ name }) => name).filter((name) => /^background_|notice_secret/.test(name)),
+      ).toEqual([]);
+      await withEmptyDatabase(async (url) => {
+        await restore({ url, directory: directoryOf, encryptionKeyIds: [], report });
+        const pool = createPool({ url, size: 1, name: 'test' });
+        try {
+          const found = await pool.query(
+            `select (select count(*)::int from background_queries) as queries, (select count(*)::int from notice_secret) as secrets`,
+          );
+          expect(found.rows).toEqual([{ queries: 0, secrets: 1 }]);
+        } finally {
+          await pool.end();
+        }
+      });
+    });
+  });
+
   test('has the ids that are sealed, with their filters', async () => {
     await withDatabase(async (other) => {
       const uuids = Array.from({ length: 900 }, () => randomUUID());

@@ -285,3 +285,44 @@ describe('without a superuser', () => {
     });
   });
 });
+
+test('doctor says whether the logins are there, and whether what keeps them stands', async () => {
+  await installed('createrole', async ({ admin, run }) => {
+    const said = async () => {
+      const { stdout } = await run('doctor', '--json');
+      const { findings } = JSON.parse(stdout) as {
+        findings: { check: string; ok: boolean; sentence: string }[];
+      };
+      const found = findings.find(({ check }) => check === 'SQL logins');
+      return found && { ok: found.ok, sentence: found.sentence };
+    };
+    // Nobody wants one.
+    expect(await said()).toBeUndefined();
+    const address = await grant(run, MINE, '--despite-functions');
+    expect(await said()).toEqual({
+      ok: true,
+      sentence: '1 project has a login for SQL clients, and the policies let each see its project only.',
+    });
+    await execute(admin, 'drop policy of_login on events');
+    expect(await said()).toEqual({
+      ok: false,
+      sentence: expect.stringMatching(/\ncreate policy of_login on public.events/),
+    });
+    await grant(run, MINE, '--despite-functions');
+    await execute(admin, 'create policy mine on persons using (true)');
+    expect(await said()).toEqual({
+      ok: false,
+      sentence: expect.stringMatching(/policy mine on public.persons is for everybody/),
+    });
+    await execute(admin, 'drop policy mine on persons');
+    const role = userIn(await grant(run, MINE, '--despite-functions'));
+    expect(role).toBe(userIn(address));
+    await execute(admin, `drop owned by ${role}; drop role ${role}`);
+    expect(await said()).toEqual({
+      ok: false,
+      sentence: expect.stringContaining(`Postgres has no role ${role} of project ${MINE}.`),
+    });
+    await run('sql-access', 'revoke', String(MINE));
+    expect(await said()).toBeUndefined();
+  });
+});

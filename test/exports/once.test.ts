@@ -1,10 +1,13 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { uuidv7 } from '../../db/uuid.ts';
+import { hasBatchExports } from '../../exports/rows/batch-exports.ts';
+import { expireExportHistory } from '../../exports/runs/upkeep.ts';
 import { foreignDatabaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { faultyS3ForFile } from '../support/faulty-s3.ts';
+import { startPostgresProxy } from '../support/postgres-proxy.ts';
 import { postgresSettings } from '../support/postgres-settings.ts';
 import { programsForFile } from '../support/programs.ts';
 import { insertEvents } from '../support/rows.ts';
@@ -165,6 +168,77 @@ describe('the whole result of a query', () => {
     expect(report.problems.join()).toContain('cannot be compared');
   });
 
+  describe('with a value that a table cannot hold', () => {
+    const QUERY_OF = (event: string) =>
+      `select toInt(properties.k) as n, properties as doc from events where event = '${event}' order by n`;
+    /** Events of which some have a number that a document of an event may have, and `jsonb` may not. */
+    const fillWith = async (event: string, few: number[]) => {
+      await fill(operator.tenant.projectId, 5, event);
+      await world.pool.query(
+        `update events set properties = format('{"k": %s, "x": %s}', n, case when n = any($3::int[]) then '1e200000' else '1' end)::json
+         from (select uuid, row_number() over (order by uuid) as n from events where project_id = $1 and event = $2) as numbered
+         where project_id = $1 and events.uuid = numbered.uuid`,
+        [operator.tenant.projectId, event, few],
+      );
+    };
+
+    afterAll(async () => {
+      await world.pool.query(`delete from events where event in ('some', 'none')`);
+    });
+
+    test('leaves that row out, and says which row and which column it is', async () => {
+      await fillWith('some', [2, 4]);
+      const at = await once('Postgres', postgresSettings(target.url, 'of_some'), QUERY_OF('some'));
+      const run = await ended(at);
+      expect([run.status, run.latest_error, run.records_completed, run.records_failed]).toEqual([
+        ...['Completed', null],
+        ...[3, 2],
+      ]);
+      const { rows } = await target.pool.query(`select n::int, doc ->> 'k' as said from of_some order by n`);
+      expect(rows).toEqual([1, 3, 5].map((n) => ({ n, said: String(n) })));
+      const { results } = await operator.ask('GET', `${at}runs/${run.id}/logs/`);
+      const left = results.filter(({ message }: { message: string }) => message.startsWith('Left out'));
+      expect(left.map(({ message }: { message: string }) => message).sort()).toEqual(
+        [2, 4].map((n) => expect.stringMatching(`^Left out row ${n}: column "doc": .*numeric`)),
+      );
+      // A retry replaces them as it replaces all rows.
+      expect((await operator.retry(at, run)).records_completed).toBe(3);
+      expect((await target.pool.query('select from of_some')).rowCount).toBe(3);
+    });
+
+    test('fails if that is so of all rows, and leaves the table as it was', async () => {
+      await fillWith('none', [1, 2, 3, 4, 5]);
+      const at = await once('Postgres', postgresSettings(target.url, 'of_none'), QUERY_OF('none'));
+      const run = await ended(at);
+      expect([run.status, run.latest_error]).toEqual([
+        'Failed',
+        expect.stringMatching(/takes none of the 5 rows \(column "doc": /),
+      ]);
+      expect((await target.pool.query(`select to_regclass('of_none') as found`)).rows).toEqual([
+        { found: null },
+      ]);
+    });
+
+    test('fails at a character that the database has not, and names its place', async () => {
+      const url = new URL(target.url);
+      const name = `${url.pathname.slice(1)}_latin`;
+      await target.pool.query(
+        `create database ${name} encoding 'LATIN1' locale_provider libc lc_collate 'C' lc_ctype 'C' template template0`,
+      );
+      try {
+        url.pathname = `/${name}`;
+        const query = `select n, if(n = 3, '\u{1F642}', 'a') as face from (select arrayJoin(range(1, 6)) as n) as numbers order by n`;
+        const run = await ended(await once('Postgres', postgresSettings(String(url), 'faces'), query));
+        expect([run.status, run.latest_error]).toEqual([
+          'Failed',
+          expect.stringMatching(/, row 3, column "face": a value does not fit its column .*SQLSTATE 22P05/),
+        ]);
+      } finally {
+        await target.pool.query(`drop database ${name} with (force)`);
+      }
+    });
+  });
+
   test('does not go to a table that is there already', async () => {
     await target.pool.query('create table of_others (event text)');
     const at = await once('Postgres', postgresSettings(target.url, 'of_others'));
@@ -191,6 +265,59 @@ describe('the whole result of a query', () => {
     expect(shown).toMatchObject({ data_interval_start: null, estimate: { rows: 2, exact: true } });
     expect(shown.rows.map((row: { event: string }) => row.event)).toEqual(['bought', '$pageview']);
     expect(shown.columns[1]).toEqual({ name: 'times', type: 'int64' });
+  });
+});
+
+describe('an export that has run once', () => {
+  const OLD = "now() - interval '1000 days'";
+  const listed = async (at: string) =>
+    (await operator.ask('GET', '?limit=1000')).results.some(({ id }: { id: string }) => `${id}/` === at);
+  const expire = () =>
+    expireExportHistory(
+      { pool: world.pool, logDays: 30, runDays: 400 },
+      { signal: new AbortController().signal, beat: () => undefined },
+    );
+  const age = (table: string, at: string) =>
+    world.pool.query(
+      `update ${table} set created_at = ${OLD} where ${table === 'batch_exports' ? 'id' : 'batch_export_id'} = $1`,
+      [at.slice(0, -1)],
+    );
+
+  test('goes with the last of its runs and backfills, and others stay', async () => {
+    const [kept, gone] = [await once('NoOp', {}, 'select 1 as n'), await once('NoOp', {}, 'select 2 as n')];
+    const hourly = await operator.create('NoOp', {});
+    for (const at of [kept, gone]) await ended(at);
+    for (const at of [kept, gone, hourly]) await age('batch_exports', at);
+    await age('batch_export_runs', gone);
+    await expire();
+    // What its backfill tells of it is kept.
+    expect([await listed(kept), await listed(gone), await listed(hourly)]).toEqual([true, true, true]);
+    await age('batch_export_backfills', gone);
+    await expire();
+    expect([await listed(kept), await listed(gone), await listed(hourly)]).toEqual([true, false, true]);
+  });
+
+  test('counts no more among those of a project, and there are ten times as many of them at most', async () => {
+    const of = (done: boolean, atLeast: number) =>
+      hasBatchExports(world.pool, operator.tenant.projectId, { done, atLeast });
+    const count = async (done: boolean) => {
+      let number = 0;
+      while (await of(done, number + 1)) number += 1;
+      return number;
+    };
+    const [others, done] = [await count(false), await count(true)];
+    const at = await once('NoOp', {}, 'select 1 as n');
+    await ended(at);
+    expect([await count(false), await count(true)]).toEqual([others, done + 1]);
+    await world.pool.query(
+      `update batch_export_backfills set status = 'Running' where batch_export_id = $1`,
+      [at.slice(0, -1)],
+    );
+    expect([await count(false), await count(true)]).toEqual([others + 1, done]);
+    await world.pool.query(
+      `update batch_export_backfills set status = 'Completed' where batch_export_id = $1`,
+      [at.slice(0, -1)],
+    );
   });
 });
 
@@ -306,7 +433,7 @@ describe('a query that takes long', () => {
     });
     first.kill('SIGKILL');
     await first.exited;
-    await startWorker();
+    const second = await startWorker();
     await holder.query('rollback');
     holder.release();
     const run = await operator.lastRun(held);
@@ -323,5 +450,93 @@ describe('a query that takes long', () => {
       expect.stringContaining('longer than SLUICE_EXPORT_QUERY_SECONDS allows'),
     ]);
     expect(filesIn(inFolder('endless'))).toEqual([]);
+    second.kill('SIGTERM');
+    await second.exited;
+  });
+});
+
+describe('a worker that is killed', () => {
+  const LINES = 20_000;
+  const startWorker = async () => {
+    const worker = programs.start('worker/main.ts', { ...world.variables, SLUICE_LOG_LEVEL: 'info' });
+    await eventually(async () => worker.output().includes('the worker polls'));
+    return worker;
+  };
+  /** Two rows of one kilobyte are not the same. */
+  const MANY = `select n, concat(repeat('x', 1000), toString(n)) as text
+    from (select arrayJoin(range(${LINES})) as n) as numbers`;
+  /** What every run that was followed by another one says in the end. */
+  const completed = async (at: string) => {
+    const run = await ended(at);
+    expect([run.status, run.latest_error, run.records_completed]).toEqual(['Completed', null, LINES]);
+    expect((await operator.ask('GET', `${at}runs/`)).results).toHaveLength(1);
+  };
+
+  test('in the middle of the COPY into a table is followed by one that writes each row once', async () => {
+    const held = Promise.withResolvers<void>();
+    let holds = true;
+    const server = new URL(target.url);
+    const proxy = await startPostgresProxy({
+      behind: Number(server.port),
+      // Half of the rows are at the server, the others are not.
+      watch: (_piece, bytes, name) =>
+        name === 'sluice-export' && holds && bytes > (LINES / 2) * 1000 ? held.promise : undefined,
+    });
+    try {
+      server.port = String(proxy.port);
+      const first = await startWorker();
+      const at = await once('Postgres', postgresSettings(String(server), 'copied'), MANY);
+      const copying = () =>
+        target.pool.query<{ rows: number }>(
+          `select tuples_processed::int as rows from pg_stat_progress_copy
+           where datname = current_database() and command = 'COPY FROM' and tuples_processed > 1000`,
+        );
+      await eventually(async () => (await copying()).rowCount === 1);
+      const [{ rows = 0 } = {}] = (await copying()).rows;
+      expect(rows).toBeLessThan(LINES);
+      first.kill('SIGKILL');
+      await first.exited;
+      holds = false;
+      held.resolve();
+      // Nobody sees what the first one wrote.
+      expect((await target.pool.query(`select to_regclass('copied') as found`)).rows).toEqual([
+        { found: null },
+      ]);
+      const second = await startWorker();
+      await completed(at);
+      const { rows: counted } = await target.pool.query(
+        `select count(*)::int as rows, count(distinct n)::int as different, count(distinct text)::int as texts,
+           min(length(text)) as shortest from copied`,
+      );
+      expect(counted).toEqual([{ rows: LINES, different: LINES, texts: LINES, shortest: 1001 }]);
+      second.kill('SIGTERM');
+      await second.exited;
+    } finally {
+      await proxy.close();
+    }
+  });
+
+  test('in the middle of a file is followed by one that writes the file anew', async () => {
+    // Postgres takes its time for each row, so that the file grows while somebody looks.
+    const slow = `select n, text, length(replaceRegexpAll(repeat('ab', 500), '(a)(b)', '\\\\2\\\\1')) as effort from (${MANY}) as many`;
+    const first = await startWorker();
+    const at = await once('File', { directory: 'broken', file_format: 'JSONLines' }, slow);
+    const folder = inFolder('broken');
+    const sizes = () =>
+      (existsSync(folder) ? readdirSync(folder) : []).map((name) => statSync(path.join(folder, name)).size);
+    await eventually(async () => sizes().some((bytes) => bytes > 100_000));
+    first.kill('SIGKILL');
+    await first.exited;
+    const left = readdirSync(folder);
+    expect(left).toEqual([expect.stringMatching(/\.partial$/)]);
+    expect(sizes()[0]).toBeLessThan(LINES * 1000);
+    const second = await startWorker();
+    await completed(at);
+    const shown = filesIn(folder).filter((name) => !name.endsWith('.partial'));
+    expect(shown).toEqual([expect.stringMatching(/\.jsonl$/), expect.stringMatching(/_manifest\.json$/)]);
+    const found = lines(readFileSync(path.join(folder, shown[0] as string), 'utf8'));
+    expect([found.length, new Set(found.map(({ n }) => n)).size]).toEqual([LINES, LINES]);
+    second.kill('SIGTERM');
+    await second.exited;
   });
 });

@@ -137,6 +137,22 @@ describe('a SELECT', () => {
     ]);
   });
 
+  test('writes times in arrays and tuples as it writes other times', async () => {
+    const there = "toTimeZone(toDateTime64('2026-07-01 12:00:00.25', 6), 'Asia/Kolkata')";
+    const { results } = await select(
+      `select [toDateTime('2026-07-01 12:00:00'), null], [${there}], (${there}, [toDateTime('2026-07-01')], 'x'),
+         arrayZip([${there}], ['a']), arrayFilter(x -> x > '2027-01-01', [${there}]), nullIf([${there}], [${there}])
+       from events limit 1`,
+    );
+    const shown = '2026-07-01T17:30:00.250000+05:30';
+    expect(results).toEqual([
+      [
+        ['2026-07-01T12:00:00Z', null],
+        ...[[shown], [shown, ['2026-07-01T00:00:00Z'], 'x'], [[shown, 'a']], [], null],
+      ],
+    ]);
+  });
+
   test('without a LIMIT ends after 100 rows, and says that there are more', async () => {
     const numbers = 'select arrayJoin(range(1, 51)) as n, uuid from events';
     const all = await select(`${numbers} order by n, uuid`);
@@ -297,6 +313,25 @@ test.each([
 });
 
 describe('a list of events', () => {
+  test('is put in the order of the names of persons', async () => {
+    const named = async (orderBy: string[], more: object = {}) =>
+      (await events({ select: ['person_display_name'], orderBy, ...more })).results.map(
+        ([name]) => (name as { display_name: string }).display_name,
+      );
+    const names = ['Bob', 'ada@example.com', 'ada@example.com', 'nobody'];
+    expect(await named(['person_display_name'])).toEqual(names);
+    expect(await named(['-person_display_name'])).toEqual(names.toReversed());
+    expect(await named(['person_display_name desc'], { limit: 1 })).toEqual(['nobody']);
+    const counted = await events({
+      select: ['count()', 'person_display_name'],
+      orderBy: ['person_display_name'],
+    });
+    expect(counted.results.map((row) => (row[1] as { display_name: string }).display_name)).toEqual(names);
+    // The columns that are put together of several have no order.
+    const refused = await post({ query: { kind: 'EventsQuery', select: ['event'], orderBy: ['person'] } });
+    expect([refused.statusCode, refused.json().attr]).toEqual([400, 'query__orderBy__0']);
+  });
+
   test('has the whole event, its person and its name', async () => {
     const { columns, types, results, hogql } = await events({
       select: ['*', 'person', 'person_display_name', 'properties.price -- Price'],
@@ -427,6 +462,9 @@ describe('a list of persons', () => {
     [{ search: '0000bb' }, [BOB]],
     [{ properties: [{ key: 'plan', value: 'paid', type: 'person' }] }, [ADA]],
     [{ orderBy: ['created_at ASC'] }, [BOB, ADA]],
+    [{ orderBy: ['person_display_name'] }, [BOB, ADA]],
+    [{ orderBy: ['person_display_name DESC'] }, [ADA, BOB]],
+    [{ select: ['id'], orderBy: ['-person_display_name'] }, [ADA, BOB]],
     [{ limit: 1, offset: 1 }, [BOB]],
   ])('%j chooses', async (query, expected) => {
     const { results } = await ask({ kind: 'ActorsQuery', select: ['id', 'person_display_name'], ...query });

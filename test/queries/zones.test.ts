@@ -19,15 +19,16 @@ const inZones = (...zones: string[]) =>
     );
 
 test('doctor compares the zones of projects in Postgres with ours', async () => {
-  await inZones('Asia/Tokyo', 'Europe/Berlin');
+  await inZones('Asia/Tokyo', 'Europe/Berlin', 'asia/tokyo');
   expect(await compareZones(database.pool)).toEqual({
     ...{ check: 'time zones', ok: true },
     sentence: `Postgres knows the 2 time zones of projects as Sluice does (${ZONE_DATA_VERSION}).`,
   });
   // A database whose zone data say something else about a zone, and one that lacks it.
   const altered = {
-    query: async (text: string) => {
-      const found = await database.pool.query(text);
+    query: async (text: string, values?: unknown[]) => {
+      const found = await database.pool.query(text, values);
+      if (!values) return found;
       const [tokyo, berlin] = found.rows;
       tokyo.offsets = null;
       berlin.offsets[2] += 3_600;

@@ -110,6 +110,25 @@ test('an advisory lock is not held for long, also where logins may still take on
   await heard('it takes an advisory lock');
 });
 
+test('a transaction that keeps upkeep of events waiting is ended, and others are not', async () => {
+  const [reader, idle, elsewhere] = [await session(), await session(), await session()];
+  for (const one of [reader, elsewhere]) {
+    await one.query('set idle_in_transaction_session_timeout = 0; set transaction_timeout = 0');
+  }
+  await reader.query('begin; select count(*) from events');
+  await elsewhere.query('begin; select count(*) from groups');
+  keep();
+  // A new week takes a lock on the events that have none, which stand behind every look at events.
+  const locked = await database.pool.query(
+    `begin; set local lock_timeout = '60s'; lock table events in access exclusive mode; commit; select 'done' as done`,
+  );
+  expect((locked as unknown as { rows: unknown[] }[]).at(-1)?.rows).toEqual([{ done: 'done' }]);
+  await eventually(async () => reader.isOver());
+  await heard('it keeps upkeep of a table waiting');
+  expect((await idle.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
+  expect([idle.isOver(), elsewhere.isOver()]).toEqual([false, false]);
+});
+
 test('the sessions of a login that was closed are ended', async () => {
   const open = await session();
   await database.pool.query('update sql_logins set closed_at = now()');

@@ -31,6 +31,8 @@ export interface LiveDependencies {
 /** What somebody wants to listen to. */
 export interface LiveWish {
   projectId: number;
+  /** The user who listens. */
+  userId: number;
   source: EventSourceQuery;
   /** Where the listener was before it lost its stream. */
   place?: StoredPlace | undefined;
@@ -53,6 +55,8 @@ export class LiveEvents {
   #isTold = false;
   /** How many listeners each project has, with those that are about to be one. */
   readonly #projects = new Map<number, number>();
+  /** How many each user has, in all projects, and which of their streams are open. */
+  readonly #users = new Map<number, { listeners: number; streams: Set<LiveStream> }>();
   #listeners = 0;
   #loop: Promise<void> | undefined;
   #isClosing = false;
@@ -68,17 +72,20 @@ export class LiveEvents {
   }
 
   /** Takes the place of one more listener, or refuses. Returns what gives it back. */
-  admit(projectId: number): () => void {
+  admit(projectId: number, userId: number): () => void {
     if (this.#isClosing) throw errors.unavailable('The server is stopping. Connect again.', 1);
     const own = this.#projects.get(projectId) ?? 0;
     const { listeners, perProject } = this.bounds;
     if (own >= perProject) {
       throw errors.tooMany(`At most ${perProject} streams of a project are open at once.`, RETRY_SECONDS);
     }
-    if (this.#listeners >= listeners) {
+    const user = this.#users.get(userId) ?? { listeners: 0, streams: new Set() };
+    if (this.#listeners >= listeners && !this.#makeRoom(user.listeners)) {
       throw errors.tooMany('Too many streams are open at the moment. Try again.', RETRY_SECONDS);
     }
     this.#projects.set(projectId, own + 1);
+    this.#users.set(userId, user);
+    user.listeners += 1;
     this.#listeners += 1;
     let left = false;
     return () => {
@@ -88,11 +95,27 @@ export class LiveEvents {
       const rest = (this.#projects.get(projectId) as number) - 1;
       if (rest > 0) this.#projects.set(projectId, rest);
       else this.#projects.delete(projectId);
+      user.listeners -= 1;
+      if (user.listeners === 0) this.#users.delete(userId);
     };
   }
 
+  /**
+   * Ends the oldest stream of whoever has the most, if these are more than the newcomer would have: however many projects somebody
+   * has, others get a place. Its client comes back later, and goes on behind its last event.
+   */
+  #makeRoom(own: number): boolean {
+    let most = { listeners: own + 1, streams: new Set<LiveStream>() };
+    for (const one of this.#users.values()) if (one.streams.size > most.listeners) most = one;
+    const [oldest] = most.streams;
+    if (!oldest) return false;
+    most.streams.delete(oldest);
+    oldest.finish();
+    return true;
+  }
+
   /** Begins a stream. Whoever takes it ends it by destroying it. */
-  async open({ projectId, source, place, check, unsent }: LiveWish): Promise<LiveStream> {
+  async open({ projectId, userId, source, place, check, unsent }: LiveWish): Promise<LiveStream> {
     const key = JSON.stringify([projectId, source.text, source.values]);
     const upTo = this.#feeds.get(key)?.feed.upTo ?? (await this.#firstHorizon());
     if (this.#isClosing) throw errors.unavailable('The server is stopping. Connect again.', 1);
@@ -105,7 +128,10 @@ export class LiveEvents {
     const options = { bounds: this.bounds, counts: this.#counts, check, unsent };
     const stream = new LiveStream(place ?? behind(feed.upTo), options);
     streams.add(stream);
+    const ofUser = this.#users.get(userId)?.streams;
+    ofUser?.add(stream);
     stream.once('close', () => {
+      ofUser?.delete(stream);
       streams.delete(stream);
       feed.leave(stream);
       if (streams.size > 0 || this.#feeds.get(key) !== known) return;

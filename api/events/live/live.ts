@@ -66,7 +66,7 @@ export function liveEventRoutes(app: App, deps: ApiDependencies & { live: LiveEv
       if (query.person_id !== undefined && !isUuid(query.person_id)) {
         throw errors.validation('invalid', 'Must be a valid UUID.', 'person_id');
       }
-      const leave = live.admit(project.id);
+      const leave = live.admit(project.id, request.caller.user.id);
       try {
         const asker = askerOf(request, reply);
         const source = await parameters(
@@ -96,7 +96,10 @@ export function liveEventRoutes(app: App, deps: ApiDependencies & { live: LiveEv
           }
         };
         const unsent = () => reply.raw.writableLength;
-        const stream = await live.open({ projectId: project.id, source, place, check, unsent });
+        const stream = await live.open({
+          ...{ projectId: project.id, userId: request.caller.user.id },
+          ...{ source, place, check, unsent },
+        });
         stream.once('close', () => {
           leave();
           // Who does not take the end of a stream holds up nobody who waits for it.

@@ -1,15 +1,16 @@
 // Functions for arrays (indexes start at 1), tuples and maps. A map is a JSON object.
 import { coerced } from '../coerce.ts';
 import { align, castArray } from '../compare.ts';
-import { arrayElement, arrayOf, tupleElement, unifyAll } from '../compound.ts';
+import { arrayElement, arrayOf, tupleElement, tupleOf, unifyAll, withClocks } from '../compound.ts';
 import { fault } from '../errors.ts';
 import { jsonStep } from '../json-path.ts';
 import type { Place } from '../printer.ts';
-import { join, type Sql, sql } from '../sql.ts';
+import { digits, join, type Sql, sql } from '../sql.ts';
 import { isTuple, type Type, type Value } from '../types.ts';
 import { compared } from '../work.ts';
-import { elementOf, LAMBDAS } from './lambdas.ts';
+import { elementOf, LAMBDAS, ARRAYS as MOST_ARRAYS } from './lambdas.ts';
 import {
+  bounded,
   bounds,
   custom,
   type FunctionCall,
@@ -76,6 +77,24 @@ const concat = custom(1, MANY, ({ place, args, span }) => {
   };
 });
 
+/** Implements arrayZip: the first elements of all arrays as a tuple, then the second ones. What an array lacks is missing. */
+const zip = custom(1, MOST_ARRAYS, (call) => {
+  const { place, args } = call;
+  const alias = place.printer.name('v');
+  const names = args.map((_, index) => sql`x${digits(index)}`);
+  const tuple = tupleOf(
+    args.map((one, index): Value => ({ sql: sql`${alias}.${names[index]!}`, type: elementOf(one, call) })),
+  );
+  const element: Value = { sql: tuple.sql, type: tuple.type };
+  const list = bounded(place, element, sql`array_agg(${element.sql} order by ${alias}.n)`);
+  return {
+    sql: sql`(select coalesce(${list}, array[]::jsonb[])
+      from unnest(${join(args.map((one) => one.sql))}) with ordinality as ${alias}(${join(names)}, n))`,
+    type: { array: element.type },
+    built: 1,
+  };
+});
+
 function unifyElements(place: Place, arrays: Value[], span: FunctionCall['span']): Value[] {
   const elements = arrays.map((one): Value => ({ sql: one.sql, type: elementOf(one, { span }) }));
   const known = elements.filter((one) => one.type !== 'null');
@@ -133,13 +152,17 @@ export const ARRAYS: FunctionTable = {
   arrayReverse: keep((list) => sql`hq.array_reverse(${list})`),
   arrayFlatten: keep((list) => list),
   arrayCompact: keep((list) => sql`hq.array_compact(${list})`),
+  arrayZip: zip,
+  arrayZipUnaligned: zip,
   arrayJoin: unnest,
   tupleElement: custom(2, 2, ({ args, span }) => {
     if (!isTuple(args[0]!.type)) throw fault('A tuple is needed here', span);
     return tupleElement(args[0]!, literalCount(args[1], 'The number of the element', 1, MANY, span), span);
   }),
   map: custom(0, MANY, ({ place, args, span }) => {
-    const parts = args.map((one, index) => (index % 2 === 0 ? coerced(place, one, 'string', span) : one.sql));
+    const parts = args.map((one, index) =>
+      index % 2 === 0 ? coerced(place, one, 'string', span) : withClocks(place, one, span).sql,
+    );
     if (parts.length % 2 === 1) throw fault('A map needs pairs of a key and a value', span);
     return { sql: sql`jsonb_build_object(${join(parts)})`, type: 'json', certain: true };
   }),

@@ -1,6 +1,7 @@
 // Conversions between types. A value that cannot be converted becomes NULL.
 import { castTo } from '../casts.ts';
 import { coerce, coerced } from '../coerce.ts';
+import { withClocks } from '../compound.ts';
 import { type Sql, sql } from '../sql.ts';
 import { type DateTime, isDateTime, isNumber, type Type, typeName, type Value } from '../types.ts';
 import { shortTime } from '../work.ts';
@@ -60,16 +61,12 @@ const toInt = (value: Sql): Sql => sql`hq.to_int(${value})`;
 const text = custom(1, 2, (call) => {
   const [value] = call.args as [Value];
   const zone = zoneAt(call, 1);
-  return coerce(
-    call.place,
-    zone && isDateTime(value.type) ? { ...value, type: zone } : value,
-    'string',
-    call.span,
-  );
+  const shown = zone && isDateTime(value.type) ? { ...value, type: zone } : value;
+  return coerce(call.place, withClocks(call.place, shown, call.span), 'string', call.span);
 });
 
 const jsonText = custom(1, 1, ({ place, args, span }) => {
-  const [value] = args as [Value];
+  const value = withClocks(place, args[0]!, span);
   // A text becomes a JSON string, unless it comes from a JSON document.
   if (value.type === 'string' && !value.json)
     return {

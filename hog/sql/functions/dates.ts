@@ -4,7 +4,7 @@ import { fault, unsupported } from '../errors.ts';
 import { digits, join, type Sql, sql } from '../sql.ts';
 import { type DateTime, isDateTime, typeName, type Value } from '../types.ts';
 import { shortFormat } from '../work.ts';
-import { timeType, zoneOf } from '../zones.ts';
+import { timeType, zoneNameOf, zoneOf } from '../zones.ts';
 import { outputFormat } from './formats.ts';
 import { back, INTERVALS, unitOf, wall } from './intervals.ts';
 import {
@@ -12,6 +12,7 @@ import {
   type FunctionCall,
   type FunctionSpec,
   type FunctionTable,
+  literalCount,
   literalText,
   of,
   zoneAt,
@@ -48,17 +49,22 @@ const moment = (make: (clock: Sql) => Sql): FunctionSpec =>
 const startDay = (unit: Sql) => day((clock) => sql`date_trunc(${unit}, ${clock})::date`);
 const startOf = (unit: Sql) => moment((clock) => sql`date_trunc(${unit}, ${clock})`);
 
-const startOfWeek = custom(1, 3, (call) => {
-  const { place, args, span } = call;
-  const mode = args[1]?.literal ?? 0;
-  const clock = wall(place, args[0]!, span, resultAt(call, 2));
-  // In odd modes, weeks begin on Monday; in even modes, on Sunday.
-  const monday = typeof mode === 'number' && mode % 2 === 1;
-  const start = monday
-    ? sql`date_trunc('week', ${clock})`
-    : sql`(date_trunc('week', ${clock} + interval '1 day') - interval '1 day')`;
-  return { sql: sql`${start}::date`, type: 'date' };
-});
+/** The most of the modes that ClickHouse has for weeks. */
+const MODES = 9;
+
+/** Declares a function that makes a date of the week of a time: so many days after its beginning. */
+const dayOfWeek = (days: Sql): FunctionSpec =>
+  custom(1, 3, (call) => {
+    const { place, args, span } = call;
+    const mode = args[1] ? literalCount(args[1], 'The mode of a week', 0, MODES, span) : 0;
+    const clock = wall(place, args[0]!, span, resultAt(call, 2));
+    // In odd modes, weeks begin on Monday; in even modes, on Sunday.
+    const start =
+      mode % 2 === 1
+        ? sql`date_trunc('week', ${clock})`
+        : sql`(date_trunc('week', ${clock} + interval '1 day') - interval '1 day')`;
+    return { sql: sql`(${start}::date + ${days})`, type: 'date' };
+  });
 
 const every = (interval: Sql) =>
   moment((clock) => sql`date_bin(${interval}, ${clock}, timestamp '1970-01-01')`);
@@ -132,7 +138,7 @@ const toZone = custom(2, 2, (call) => inZone(call, call.args[0]!, zoneAt(call, 1
 const zoneName = custom(1, 1, ({ place, args, span }) => {
   const [value] = args as [Value];
   if (!isDateTime(value.type)) throw fault(`A ${typeName(value.type)} has no time zone`, span);
-  return { sql: zoneOf(place.printer, value.type), type: 'string', certain: true };
+  return { sql: zoneNameOf(place.printer, value.type), type: 'string', certain: true };
 });
 
 /** Implements timezoneOffset: the seconds by which the clock of a time is ahead of UTC. */
@@ -180,7 +186,8 @@ export const DATES: FunctionTable = {
   toStartOfMonth: startDay(sql`'month'`),
   toStartOfISOYear: day((clock) => sql`hq.start_of_iso_year(${clock})`),
   toMonday: startDay(sql`'week'`),
-  toStartOfWeek: startOfWeek,
+  toStartOfWeek: dayOfWeek(sql`0`),
+  toLastDayOfWeek: dayOfWeek(sql`6`),
   toStartOfDay: startOf(sql`'day'`),
   toStartOfHour: startOf(sql`'hour'`),
   toStartOfMinute: startOf(sql`'minute'`),
@@ -230,7 +237,9 @@ export const DATES: FunctionTable = {
   toTimezone: toZone,
   timezone: custom(0, 2, (call) => {
     const { place, args, span } = call;
-    if (args.length === 0) return { sql: place.printer.timezone, type: 'string', certain: true };
+    if (args.length === 0) {
+      return { sql: zoneNameOf(place.printer, 'datetime'), type: 'string', certain: true };
+    }
     if (args.length !== 2) throw fault('timezone takes a zone and a time', span);
     return inZone(call, args[1]!, zoneAt(call, 0)!);
   }),

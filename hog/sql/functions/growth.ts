@@ -8,7 +8,7 @@ export const BOUNDED: ReadonlySet<string> = new Set(
   extractAll base64Encode translate translateUTF8 normalizeUTF8NFC hex toJSONString extractURLParameters
   extractURLParameterNames encodeURLComponent decodeURLComponent encodeURLFormComponent decodeURLFormComponent range
   JSONExtractArrayRaw JSONExtractKeys
-  JSONExtractKeysAndValues JSONExtractKeysAndValuesRaw mapKeys mapValues arrayMap groupArray array_agg groupUniqArray topK string_agg json_agg`.split(
+  JSONExtractKeysAndValues JSONExtractKeysAndValuesRaw mapKeys mapValues arrayMap arrayZip arrayZipUnaligned groupArray array_agg groupUniqArray topK string_agg json_agg`.split(
     /\s+/,
   ),
 );
@@ -50,7 +50,7 @@ export const UNBOUNDED: ReadonlySet<string> = new Set(
   toIntervalYear dateAdd date_add timestampAdd dateSub date_subtract date_sub timestampSub dateDiff date_diff age
   now now64 today yesterday toYear toQuarter toMonth toDayOfMonth toDayOfYear toDayOfWeek toHour toMinute toSecond
   toISOWeek toISOYear toWeek toYYYYMM toYYYYMMDD toYYYYMMDDhhmmss toStartOfYear toStartOfQuarter toStartOfMonth
-  toStartOfISOYear toMonday toStartOfWeek toStartOfDay toStartOfHour toStartOfMinute toStartOfSecond
+  toStartOfISOYear toMonday toStartOfWeek toLastDayOfWeek toStartOfDay toStartOfHour toStartOfMinute toStartOfSecond
   toStartOfFiveMinutes toStartOfFiveMinute toStartOfTenMinutes toStartOfFifteenMinutes toStartOfInterval date_bin
   toLastDayOfMonth dateTrunc date_trunc formatDateTime to_char dateName monthName toUnixTimestamp
   toUnixTimestamp64Milli fromUnixTimestamp fromUnixTimestamp64Milli to_timestamp toTimeZone toTimezone timezone

@@ -59,7 +59,7 @@ function each<T>(
 }
 
 /** The most arrays that a lambda can go through at once. */
-const ARRAYS = 16;
+export const ARRAYS = 16;
 
 const arrayMap = lazy(2, 1 + ARRAYS, (place, node) =>
   each(place, node, ({ from, order, body }) => {

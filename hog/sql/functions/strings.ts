@@ -1,6 +1,7 @@
 // Functions for text. They count characters and know all letters of Unicode, with and without `UTF8` in their names: a text
 // cannot be cut inside of a character.
 import { coerced } from '../coerce.ts';
+import { withClocks } from '../compound.ts';
 import { fault } from '../errors.ts';
 import { join, NOTHING, type Sql, sql } from '../sql.ts';
 import { isArray, type Type, type Value } from '../types.ts';
@@ -224,7 +225,8 @@ export const STRINGS: FunctionTable = {
     return { sql: sql`hq.split_part(${text}, ${separator}, ${index})`, type: 'string' };
   }),
   arrayStringConcat: custom(1, 2, ({ place, args, span }) => {
-    const [list, separator] = args as [Value, Value | undefined];
+    const [given, separator] = args as [Value, Value | undefined];
+    const list = withClocks(place, given, span);
     if (!isArray(list.type)) throw fault('An array is needed here', span);
     const between = separator ? coerced(place, separator, 'string', span) : sql`''`;
     return {

@@ -1,12 +1,16 @@
 // What somebody with a SQL client reads, and everything by which they could read or do more.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { createListener } from '../../../db/listen.ts';
 import { LOCKS } from '../../../db/locks.ts';
 import { CALLABLE, CLOSED } from '../../../db/roles/readable.ts';
 import { ensureRoles, findRoles } from '../../../db/roles/roles.ts';
+import { openNotice } from '../../../db/sealed-notices.ts';
+import { NEW_EVENTS } from '../../../functions/dispatch/follower.ts';
 import { OPERATOR } from '../../../tenancy/actor.ts';
 import { grantSqlAccess } from '../../../tenancy/sql-access.ts';
 import { databaseForFile } from '../../support/database.ts';
+import { eventually } from '../../support/eventually.ts';
 import { execute, insertProjects, insertTwoProjects, MINE, THEIRS, userIn } from './world.ts';
 
 let url: string;
@@ -26,6 +30,7 @@ const VIEWS = [
   'cohorts',
   'definitions',
   'events',
+  'export_runs',
   'group_types',
   'groups',
   'person_distinct_ids',
@@ -49,6 +54,11 @@ beforeAll(async () => {
     await database.pool.query(
       `insert into definitions (project_id, kind, group_type_index, name) values ($1, 'event', -1, $2)`,
       [project, `${word} event`],
+    );
+    await database.pool.query(
+      `insert into batch_export_runs (project_id, id, batch_export_id, workflow_id, workflow_run_id, status, data_interval_end, fence, latest_error)
+       values ($1, gen_random_uuid(), gen_random_uuid(), $2, $2, 'Failed', now(), 1, $2)`,
+      [project, `${word} run`],
     );
     await database.pool.query(`update group_types set group_type = $2 where project_id = $1`, [
       project,
@@ -83,7 +93,7 @@ describe('a person with a SQL client', () => {
   test.each(VIEWS)('sees the rows of their project in %s, and all of them', async (view) => {
     const rows = await asPerson(`select * from ${view}`);
     const { rows: all } = await database.pool.query(
-      `select count(*)::int as count from public.${view} where project_id = $1`,
+      `select count(*)::int as count from public.${view === 'export_runs' ? 'batch_export_runs' : view} where project_id = $1`,
       [MINE],
     );
     expect(rows).toHaveLength(all[0].count);
@@ -434,9 +444,10 @@ describe('rights', () => {
       [role],
     );
     const readable = [
-      ...['cohort_people', 'cohorts', 'definitions', 'events', 'group_types', 'groups'].map(
+      ...['batch_export_runs', 'cohort_people', 'cohorts', 'definitions', 'events'].map(
         (one) => `public.${one}`,
       ),
+      ...['group_types', 'groups'].map((one) => `public.${one}`),
       ...['person_distinct_ids', 'persons', 'sql_logins'].map((one) => `public.${one}`),
       ...VIEWS.map((one) => `sluice_sql.${one}`),
     ];
@@ -501,7 +512,7 @@ describe('rights', () => {
          and has_any_column_privilege($1, c.oid, 'select') order by 1`,
       [role],
     );
-    expect(rows).toHaveLength(9);
+    expect(rows).toHaveLength(10);
     for (const row of rows) expect(row).toEqual({ ...row, secured: true, policies: ['of_login'] });
   });
 
@@ -511,5 +522,102 @@ describe('rights', () => {
          and reloptions = array['security_invoker=true'] order by 1`,
     );
     expect(rows.map((row) => row.name)).toEqual(VIEWS);
+  });
+});
+
+describe('a person who listens to every channel', () => {
+  const CHANNELS = [
+    ...['sluice_project_keys', 'sluice_flags', 'sluice_public_offers', 'sluice_site_functions'],
+    ...['sluice_source_webhooks', NEW_EVENTS],
+  ];
+  /** What is told within the work, as a client of this address hears it. */
+  async function heard(address: string, work: () => Promise<unknown>): Promise<Told[]> {
+    const client = new pg.Client({ connectionString: address });
+    const told: Told[] = [];
+    await client.connect();
+    try {
+      client.on('notification', ({ channel, payload = '' }) => told.push({ channel, payload }));
+      for (const one of CHANNELS) await client.query(`listen ${pg.escapeIdentifier(one)}`);
+      await work();
+      // Notifications of transactions that are over arrive before the next answer.
+      await client.query('select 1');
+      return told;
+    } finally {
+      await client.end();
+    }
+  }
+  interface Told {
+    channel: string;
+    payload: string;
+  }
+  const change = (project: number, column = 'anonymize_ips = not anonymize_ips') =>
+    database.pool.query(`update projects set ${column} where id = $1`, [project]);
+
+  test('hears that something has changed, and not what, or of whom', async () => {
+    const { rows } = await database.pool.query('select api_token as token from projects where id = $1', [
+      THEIRS,
+    ]);
+    const told = await heard(url, async () => {
+      await change(THEIRS);
+      await change(THEIRS);
+      await change(MINE);
+      await database.pool.query(
+        `insert into feature_flags (project_id, key, filters) values ($1, 'secret', '{"groups":[]}')`,
+        [THEIRS],
+      );
+    });
+    expect(new Set(told.map(({ channel }) => channel))).toEqual(
+      new Set(['sluice_project_keys', 'sluice_flags']),
+    );
+    for (const { payload } of told) {
+      expect(payload).toMatch(/^\d+\.[0-9a-f]{32}\.[01]{512}$/);
+      expect(payload).not.toContain(rows[0].token);
+    }
+    // The same change told again, and that of another project, look alike.
+    expect(new Set(told.map(({ payload }) => payload.split('.')[1])).size).toBe(told.length);
+    const [{ secret }] = (await database.pool.query('select secret from notice_secret')).rows;
+    const opened = told.map(({ channel, payload }) => openNotice(secret, channel, payload));
+    expect(opened).toEqual(expect.arrayContaining([rows[0].token, String(THEIRS)]));
+    expect(opened).not.toContain(undefined);
+    // What one has heard cannot be told as something else.
+    const [{ payload }] = told as [Told];
+    const flipped = payload.slice(0, -1) + (payload.endsWith('1') ? '0' : '1');
+    for (const [channel, text] of [
+      ['sluice_flags', payload],
+      ['sluice_project_keys', flipped],
+      ['sluice_project_keys', String(THEIRS)],
+    ] as const) {
+      expect(openNotice(secret, channel, text)).toBeUndefined();
+    }
+  });
+
+  test('cannot read the secret, and changes nothing by telling something', async () => {
+    expect(await refusal('select secret from public.notice_secret')).toMatch(/permission denied/);
+    expect(await refusal(`select public.tell('sluice_flags', '1')`)).toMatch(/permission denied/);
+    const listener = createListener({ url: database.url, name: 'test' });
+    try {
+      const told: string[] = [];
+      const subscriber = { told: (text: string) => told.push(text), missed: () => undefined };
+      listener.subscribe('sluice_flags', subscriber);
+      listener.subscribe('sluice_project_keys', subscriber);
+      await eventually(async () => listener.isListening());
+      await asPerson(`notify sluice_flags, '${THEIRS}'; notify sluice_project_keys, 'phc_x'`);
+      await change(MINE);
+      await eventually(async () => told.length > 0);
+      expect(told).toEqual([expect.stringMatching(/^phc_/)]);
+    } finally {
+      await listener.close();
+    }
+  });
+
+  test('tells nothing in plain text: every trigger seals', async () => {
+    const { rows } = await database.pool.query(
+      `select proname from pg_proc where pronamespace = 'public'::regnamespace and proname <> 'tell' and prosrc like '%pg_notify%'`,
+    );
+    expect(rows).toEqual([]);
+    const telling = await database.pool.query(
+      `select count(*)::int as many from pg_proc where pronamespace = 'public'::regnamespace and prosrc like '%public.tell(%'`,
+    );
+    expect(telling.rows[0].many).toBeGreaterThan(4);
   });
 });

@@ -2,10 +2,9 @@
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { createParser } from '../../../hog/parser/index.ts';
 import { createSchema, printStatement, selection } from '../../../hog/sql/index.ts';
-import { isQueryZone } from '../../../hog/sql/zones.ts';
 import { filterExpression, prepareMatcher, readFilters } from '../../../properties/index.ts';
 import { ZONE_ALIASES } from '../../../values/zone-aliases.ts';
-import { zoneOf } from '../../../values/zones.ts';
+import { databaseZone, isIanaZone, zoneOf } from '../../../values/zones.ts';
 import { PATIENCE } from '../../support/eventually.ts';
 import { eventsDatabase } from './database.ts';
 import { PROJECT } from './tables.ts';
@@ -51,6 +50,22 @@ describe('a time with a zone of its own, in a query of Berlin', () => {
   });
 });
 
+describe.each([
+  ['CET', '14', '1771758000'],
+  ['PST', '5', '1771790400'],
+  ['eet', '15', '1771754400'],
+])('a query of %s', (zone, hour, noon) => {
+  test.each([
+    ["toHour(toDateTime('2026-07-15T12:00:00Z'))", hour],
+    ["toUnixTimestamp(toDateTime('2026-02-22 12:00:00'))", noon],
+    ["toJSONString([toDateTime('2026-07-15T12:00:00Z')])", `["2026-07-15 ${hour.padStart(2, '0')}:00:00"]`],
+    ["timezoneOf(toDateTime('2026-07-15'))", zone],
+    ['timezone()', zone],
+  ])('%s', async (source, expected) => {
+    expect(String(await value(source, zone))).toBe(expected);
+  });
+});
+
 test('the zone of a project is good in the spelling that the project gave it', async () => {
   const source = "toHour(toDateTime('2026-07-15T12:00:00Z', 'europe/berlin'))";
   expect(String(await value(source, 'europe/berlin'))).toBe('14');
@@ -58,11 +73,12 @@ test('the zone of a project is good in the spelling that the project gave it', a
 });
 
 test('Postgres knows every zone that a query can name, by the same clock', async () => {
-  const names = [...Intl.supportedValuesOf('timeZone'), ...ZONE_ALIASES].filter(isQueryZone);
+  const names = [...Intl.supportedValuesOf('timeZone'), ...ZONE_ALIASES, 'PST', 'europe/berlin'];
+  expect(names.filter((name) => !isIanaZone(name))).toEqual(['PST', 'europe/berlin']);
   const rows = await database.query({
     text: `select name, extract(epoch from (timestamp '2026-07-15 12:00' at time zone 'UTC' at time zone name)
       - timestamp '2026-07-15 12:00') * 1000 from unnest($1::text[]) as name`,
-    values: [names],
+    values: [names.map(databaseZone)],
   });
   const instant = Date.UTC(2026, 6, 15, 12);
   expect(rows.filter(([name, ahead]) => zoneOf(name as string).offsetAt(instant) !== Number(ahead))).toEqual(

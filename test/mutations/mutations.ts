@@ -2086,14 +2086,6 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'a free key is found',
   },
   {
-    name: 'what a flag is now is deleted because of its age',
-    file: 'db/versions.ts',
-    from: 'where (is_deleted or not is_current) and (',
-    to: 'where (',
-    test: 'test/flags/kept-versions.test.ts',
-    named: 'so many bytes are kept in a project',
-  },
-  {
     name: 'the versions of a project have no bound together',
     file: 'db/versions.ts',
     from: '(newer_bytes > $2',

@@ -1776,8 +1776,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a scheduled change is carried out before its time',
     file: 'flags/runs/plans.ts',
-    from: 'if (row.wait > 0) return',
-    to: 'if (row.wait > 1e15) return',
+    from: 'return row.wait > 0 ? {',
+    to: 'return row.wait > 1e12 ? {',
     test: 'test/flags/plans.test.ts',
     named: 'is planned, shown in Temporal',
   },

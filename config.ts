@@ -178,6 +178,19 @@ const variables = {
     .describe(
       'Maximum number of bytes that the filters of all feature flags of a project have together. Every API process keeps them in memory.',
     ),
+  SLUICE_VERSION_DAYS: positive
+    .default(365)
+    .describe(
+      'Number of days for which Sluice keeps versions of feature flags and cohorts that are not among the newest 100 of theirs, flags, cohorts and functions that were deleted, and plans for flags that are over.',
+    ),
+  SLUICE_VERSION_BYTES_PER_PROJECT: positive
+    .default(256 * 1024 * 1024)
+    .describe(
+      'Number of bytes on the disk that the versions of the feature flags of a project may have, and as many those of its cohorts and of its functions. The oldest ones go first.',
+    ),
+  SLUICE_ACTIVITY_LOG_DAYS: positive
+    .default(730)
+    .describe('Number of days for which Sluice keeps the activity log.'),
   SLUICE_FLAG_REQUESTS_PER_MONTH: z.coerce
     .number()
     .int()

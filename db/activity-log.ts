@@ -1,4 +1,4 @@
-import type { Queryable } from './pool.ts';
+import type { Queryable, Transaction } from './pool.ts';
 import { fits } from './reading.ts';
 import { uuidv7 } from './uuid.ts';
 
@@ -65,4 +65,102 @@ export async function listActivity(
     [...values, options.limit, options.offset],
   );
   return { count: counted.rows[0].count, rows };
+}
+
+/** The log can only be added to. The transaction that says so may forget. */
+const MAY_FORGET = "select set_config('sluice.forgets', 'activity_log', true)";
+
+/** The ids of entries are in the order of their times. */
+const firstIdOf = (instant: Date) => `${uuidv7(instant.getTime()).slice(0, 14)}7000-8000-000000000000`;
+
+/** Deletes entries from before an instant, the oldest ones first. */
+export async function deleteActivitiesBefore(
+  client: Transaction,
+  instant: Date,
+  limit: number,
+): Promise<number> {
+  await client.query(MAY_FORGET);
+  const { rowCount } = await client.query(
+    `delete from activity_log where id = any(array(
+       select id from activity_log where id < $1 and at < $2 order by id limit $3))`,
+    [firstIdOf(instant), instant, limit],
+  );
+  return rowCount ?? 0;
+}
+
+/** Whose log it is: that of a project, or what an organization has beside its projects. */
+export interface LogOwner {
+  project_id: number | null;
+  organization_id: string | null;
+}
+
+/** Lists whose log has grown since an instant. */
+export async function logsGrownSince(queryable: Queryable, instant: Date): Promise<LogOwner[]> {
+  const { rows } = await queryable.query(
+    `select distinct project_id, case when project_id is null then organization_id end as organization_id
+     from activity_log where id >= $1 order by 1, 2`,
+    [firstIdOf(instant)],
+  );
+  return rows;
+}
+
+/** How much of a log is kept. */
+export interface LogBounds {
+  /** So many entries. */
+  entries: number;
+  /** So many bytes of details. Older entries only say who changed what. */
+  bytes: number;
+}
+
+export interface ExcessEntry {
+  id: string;
+  bytes: number;
+  /** The entry goes as a whole, and not only its details. */
+  goes: boolean;
+}
+
+/** Details of so many bytes are kept anyway. */
+const SMALL = 512;
+/** A log of so few entries is never too large. */
+const FEW = 100;
+
+/** Lists entries of a log that are too many, or whose details are, the oldest ones first. */
+export async function excessOf(
+  queryable: Queryable,
+  { project_id: projectId, organization_id: organizationId }: LogOwner,
+  { entries, bytes }: LogBounds,
+  limit: number,
+): Promise<ExcessEntry[]> {
+  const [owner, value] =
+    projectId !== null
+      ? ['project_id = $1', projectId]
+      : ['project_id is null and organization_id is not distinct from $1::uuid', organizationId];
+  const order = 'order by at desc, id desc';
+  const { rows: many } = await queryable.query(
+    `select from activity_log where ${owner} ${order} offset $2 limit 1`,
+    [value, Math.min(FEW, entries)],
+  );
+  if (many.length === 0) return [];
+  const { rows } = await queryable.query(
+    `with sized as (select at, id, pg_column_size(detail) as size from activity_log where ${owner}),
+     ranked as (
+       select *, row_number() over (${order}) as number,
+         sum(size) over (${order} rows unbounded preceding) as newer_bytes from sized)
+     select id, size as bytes, number > $2 as goes from ranked
+     where number > $2 or (newer_bytes > $3 and size > ${SMALL}) order by at, id limit $4`,
+    [value, entries, bytes, limit],
+  );
+  return rows;
+}
+
+/** Deletes entries, and takes the details of others away, but for the name of the thing. */
+export async function forgetExcess(client: Transaction, excess: readonly ExcessEntry[]): Promise<void> {
+  await client.query(MAY_FORGET);
+  const ids = (goes: boolean) => excess.filter((one) => one.goes === goes).map((one) => one.id);
+  await client.query('delete from activity_log where id = any($1::uuid[])', [ids(true)]);
+  await client.query(
+    `update activity_log set detail = jsonb_strip_nulls(jsonb_build_object(
+       'name', left(detail ->> 'name', 100), 'is_shortened', true)) where id = any($1::uuid[])`,
+    [ids(false)],
+  );
 }

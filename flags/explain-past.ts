@@ -8,7 +8,14 @@ import { Evaluation } from './engine/evaluate.ts';
 import { flagSet } from './engine/flag-set.ts';
 import { type Explanation, explanationOf, Seen } from './explain.ts';
 import { readHashKeys } from './rows/hash-keys.ts';
-import { flagsAt, overridesAt, type PastRow, personAt } from './rows/past.ts';
+import {
+  flagsAt,
+  flagsForgottenAt,
+  type KnownSince,
+  overridesAt,
+  type PastRow,
+  personAt,
+} from './rows/past.ts';
 import { readGroups } from './rows/subjects.ts';
 import { storedSubject } from './stored-subject.ts';
 
@@ -20,6 +27,12 @@ export interface PastDependencies {
     ids: readonly number[],
     at: string,
   ): Promise<PastRow[]>;
+  cohortsForgottenAt(
+    queryable: Transaction,
+    projectId: number,
+    ids: readonly number[],
+    at: string,
+  ): Promise<KnownSince[]>;
   membershipsAt(
     queryable: Transaction,
     projectId: number,
@@ -128,12 +141,23 @@ function cohortsIn(node: unknown): number[] {
   return node.type === 'cohort' || node.type === 'static-cohort' ? [Number(node.value)] : [];
 }
 
+/** Refuses to tell of a time whose versions are no longer kept. */
+function refuseForgotten(kind: string, forgotten: readonly KnownSince[], at: string): void {
+  const [first] = forgotten;
+  if (!first) return;
+  const since = new Date(first.since).toISOString();
+  throw refuse.invalid(
+    'at',
+    `What the ${kind} "${first.name}" was at ${at} is no longer known: its versions are kept from ${since} on.`,
+  );
+}
+
 /**
  * Explains what a flag was for somebody at a time: by its version of that time, by the versions of all that it names, and by
  * the last event of the person before it.
  */
 export async function explainPast(
-  { cohortsAt, membershipsAt }: PastDependencies,
+  { cohortsAt, cohortsForgottenAt, membershipsAt }: PastDependencies,
   client: Transaction,
   query: PastQuery,
 ): Promise<PastExplanation> {
@@ -144,7 +168,10 @@ export async function explainPast(
   const overrides = (id: number) => new Map(byHand.has(id) ? [[distinctId, byHand.get(id) as string]] : []);
   const flags = await reached(
     [flagId],
-    async (ids) => (await flagsAt(client, projectId, ids, at)).map((row) => compiled(row, overrides(row.id))),
+    async (ids) => {
+      refuseForgotten('flag', await flagsForgottenAt(client, projectId, ids, at), at);
+      return (await flagsAt(client, projectId, ids, at)).map((row) => compiled(row, overrides(row.id)));
+    },
     ({ flag }) => flag.asks,
   );
   const own = flags.find(({ row }) => row.id === flagId);
@@ -152,11 +179,13 @@ export async function explainPast(
   if (own.document.deleted) throw refuse.invalid('at', `The flag was deleted at ${at}.`);
   const cohorts = await reached(
     [...new Set(flags.flatMap(({ flag }) => flag.cohorts))],
-    async (ids) =>
-      (await cohortsAt(client, projectId, ids, at)).map((row) => ({
+    async (ids) => {
+      refuseForgotten('cohort', await cohortsForgottenAt(client, projectId, ids, at), at);
+      return (await cohortsAt(client, projectId, ids, at)).map((row) => ({
         row,
         document: parseExactJson(row.document) as CohortDocument,
-      })),
+      }));
+    },
     ({ document }) => cohortsIn((document.filters as { properties?: unknown } | null)?.properties),
   );
   const known = cohorts.filter(({ document }) => !document.deleted);

@@ -1,5 +1,8 @@
 import type { Pool } from '../db/pool.ts';
+import type { VersionBounds } from '../db/versions.ts';
 import type { Product } from '../tenancy/product.ts';
+import { keepVersions } from '../tenancy/versions.ts';
+import { expirePlans, FLAG_VERSIONS, forgetFlags } from './rows/forgetting.ts';
 import { deleteHashKeys, expireEarlyHashKeys, moveHashKeys } from './rows/hash-keys.ts';
 import { LOCK_KINDS } from './rows/locks.ts';
 import { expireQuotas } from './rows/quotas.ts';
@@ -10,9 +13,11 @@ const EARLY_DAYS = 30;
 const AT_ONCE = 5_000;
 /** So long it is remembered what organizations used of their quotas. */
 const QUOTA_MONTHS = 24;
+/** So many plans that are over are remembered of each project. */
+const PLANS = 1_000;
 
 /** Describes feature flags to the rest of Sluice. */
-export const FLAGS: Product<{ pool: Pool; flags: PlanRunDependencies }> = {
+export const FLAGS: Product<{ pool: Pool; flags: PlanRunDependencies; versions: VersionBounds }> = {
   name: 'flags',
   docs: 'docs/flags.md',
   tables: [
@@ -50,6 +55,18 @@ export const FLAGS: Product<{ pool: Pool; flags: PlanRunDependencies }> = {
       name: 'expireFlagQuotas',
       summary: 'quotas of flags of months that are over, forgotten',
       run: ({ pool }) => expireQuotas(pool, QUOTA_MONTHS, AT_ONCE),
+    },
+    {
+      name: 'keepFlagVersions',
+      summary: 'old versions of flags deleted',
+      run: ({ pool, versions }, work) =>
+        keepVersions(pool, { ...FLAG_VERSIONS, forget: forgetFlags }, versions, work),
+    },
+    {
+      name: 'expireFlagPlans',
+      summary: 'plans for flags that are over, forgotten',
+      run: ({ pool, versions: { days } }) =>
+        expirePlans(pool, { kept: PLANS, days, limit: AT_ONCE, now: new Date() }),
     },
   ],
   personsMerged: moveHashKeys,

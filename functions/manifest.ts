@@ -1,3 +1,5 @@
+import type { Pool } from '../db/pool.ts';
+import type { VersionBounds } from '../db/versions.ts';
 import type { Product } from '../tenancy/product.ts';
 import { LOCK_KINDS } from './rows/locks.ts';
 import { eventsWanted, noteLosses } from './rows/losses.ts';
@@ -8,10 +10,12 @@ import { registerBacklogMetrics } from './runs/metrics.ts';
 import { type NoticeRunDependencies, tellOfFunctions } from './runs/notices.ts';
 import { type FunctionRunDependencies, recompileFunctions } from './runs/recompile.ts';
 import { mendReplays, type ReplayRunDependencies } from './runs/replays.ts';
-import { cancelWaiting, keepHistory, type UpkeepDependencies } from './runs/upkeep.ts';
+import { cancelWaiting, keepFunctionVersions, keepHistory, type UpkeepDependencies } from './runs/upkeep.ts';
 
 /** Describes functions to the rest of Sluice. */
 export const FUNCTIONS: Product<{
+  pool: Pool;
+  versions: VersionBounds;
   functions: FunctionRunDependencies & UpkeepDependencies & ReplayRunDependencies & NoticeRunDependencies;
 }> = {
   name: 'functions',
@@ -54,6 +58,11 @@ export const FUNCTIONS: Product<{
       name: 'keepFunctionHistory',
       summary: 'rows of functions deleted',
       run: ({ functions }, work) => keepHistory(functions, work),
+    },
+    {
+      name: 'keepFunctionVersions',
+      summary: 'deleted functions and old versions forgotten',
+      run: ({ pool, versions }, work) => keepFunctionVersions(pool, versions, work),
     },
     {
       name: 'cancelWaitingInvocations',

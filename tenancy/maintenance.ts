@@ -1,5 +1,12 @@
+import {
+  deleteActivitiesBefore,
+  excessOf,
+  forgetExcess,
+  type LogBounds,
+  logsGrownSince,
+} from '../db/activity-log.ts';
 import { onConnection, paced } from '../db/on-connection.ts';
-import type { Pool } from '../db/pool.ts';
+import { type Pool, transaction } from '../db/pool.ts';
 import { deleteProjectRows } from '../db/project-data.ts';
 import { listOpenDeletions, markDataDeleted, markSchedulesStopped } from '../db/project-deletions.ts';
 import { listUnhashedSecrets, putSecretHashes } from '../db/project-secrets.ts';
@@ -11,6 +18,7 @@ import { resealSecrets } from './encryption-keys.ts';
 import { type MaintenanceStep, type Product, projectTables } from './product.ts';
 import { CORE_SEALED, openProjectSecret } from './project-secrets.ts';
 import { hashToken } from './tokens.ts';
+import { parts } from './versions.ts';
 
 const PROJECTS_PER_RUN = 50;
 const ROWS_PER_STATEMENT = 5_000;
@@ -23,6 +31,8 @@ export interface TenancyUpkeep {
   /** Seals secrets. Undefined: there are no keys. */
   keyring: Keyring | undefined;
   products: readonly Pick<Product, 'tables'>[];
+  /** How much of the activity log is kept, of each project and of each organization, and for how many days. */
+  activityLog: LogBounds & { days: number };
   /** The part of Temporal that deleted projects need. */
   schedules: {
     /** Deletes a project's schedules and terminates its workflows. */
@@ -124,8 +134,46 @@ const hashSecrets: MaintenanceStep<TenancyUpkeep> = {
   },
 };
 
+const DAY = 86_400_000;
+const ENTRIES_PER_STATEMENT = 5_000;
+/** Logs that have grown within this time are measured. */
+const GROWN = 10 * 60_000;
+
+const keepActivityLog: MaintenanceStep<TenancyUpkeep> = {
+  name: 'keepActivityLog',
+  summary: 'entries of the activity log deleted or shortened',
+  /** Deletes entries that are too old, and bounds the log of each project and of each organization. */
+  async run({ pool, activityLog: { days, ...bounds } }, { signal, beat }) {
+    const now = Date.now();
+    let done = 0;
+    for (let some = ENTRIES_PER_STATEMENT; some === ENTRIES_PER_STATEMENT; done += some) {
+      signal.throwIfAborted();
+      beat();
+      const before = new Date(now - days * DAY);
+      some = await transaction(pool, (client) =>
+        deleteActivitiesBefore(client, before, ENTRIES_PER_STATEMENT),
+      );
+    }
+    for (const owner of await logsGrownSince(pool, new Date(now - GROWN))) {
+      for (let found = ENTRIES_PER_STATEMENT; found === ENTRIES_PER_STATEMENT; ) {
+        const excess = await excessOf(pool, owner, bounds, ENTRIES_PER_STATEMENT);
+        found = excess.length;
+        for (const part of parts(excess)) {
+          signal.throwIfAborted();
+          beat();
+          await transaction(pool, (client) => forgetExcess(client, part));
+        }
+        done += found;
+      }
+      beat();
+    }
+    return done;
+  },
+};
+
 export const TENANCY_STEPS = [
   expireSessions,
+  keepActivityLog,
   sealSecrets,
   hashSecrets,
   stopDeletedProjects,

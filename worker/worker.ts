@@ -76,6 +76,10 @@ const ASKING = 200;
  * How long a step of a workflow waits for the worker that has the workflow in memory, before any worker may take it.
  */
 const STICKY = '5 seconds';
+/** So many versions of a flag or a cohort are kept, however old they are. */
+const VERSIONS_OF_EACH = 100;
+/** How much of the activity log of a project, or of an organization beside its projects, is kept. */
+const LOG_BOUNDS = { entries: 500_000, bytes: 128 * 1024 * 1024 };
 
 /**
  * Creates what a worker needs in Temporal. What Temporal refuses for good does not stop the worker: it works on what there is,
@@ -142,6 +146,12 @@ export async function startWorker({
       schedules,
       eventRetentionDays: config.SLUICE_EVENT_RETENTION_DAYS,
       eventDrops: dropHooks(pool, products, logger),
+      versions: {
+        newest: VERSIONS_OF_EACH,
+        days: config.SLUICE_VERSION_DAYS,
+        bytes: config.SLUICE_VERSION_BYTES_PER_PROJECT,
+      },
+      activityLog: { ...LOG_BOUNDS, days: config.SLUICE_ACTIVITY_LOG_DAYS },
       exports: tools.dependencies,
       functions: {
         pool,

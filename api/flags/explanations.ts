@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { cohortsAt, membershipsAt } from '../../cohorts/rows/past.ts';
+import { cohortsAt, cohortsForgottenAt, membershipsAt } from '../../cohorts/rows/past.ts';
 import { pacing } from '../../db/loop-turns.ts';
 import { reading } from '../../db/reading.ts';
-import { rollBackFlag } from '../../flags/commands/roll-back.ts';
+import { noVersion, rollBackFlag } from '../../flags/commands/roll-back.ts';
 import { explain } from '../../flags/explain.ts';
 import { explainPast } from '../../flags/explain-past.ts';
 import type { FlagRow } from '../../flags/rows/flags.ts';
@@ -191,7 +191,7 @@ export function flagExplanationRoutes(
         };
         return bounded(
           reading(readingPool, askerOf(request, reply), (client) =>
-            explainPast({ cohortsAt, membershipsAt }, client, query),
+            explainPast({ cohortsAt, cohortsForgottenAt, membershipsAt }, client, query),
           ),
           'Choose a time that is nearer to the last event of this distinct id.',
         );
@@ -249,7 +249,7 @@ export function flagExplanationRoutes(
       const number = serialOf(request.params.version);
       const key = { projectId: request.project.id, flagId: request.flag.id };
       const found = number === undefined ? undefined : await findRevision(pool, key, number);
-      if (!found) throw errors.notFound();
+      if (!found) throw errors.notFound(number === undefined ? undefined : noVersion(request.flag, number));
       return revisionView(request.flag, found);
     },
   );

@@ -25,6 +25,36 @@ function renamed(node: unknown, ids: ReadonlyMap<number, number>): unknown {
   return isCohort(node) ? { ...node, value: ids.get(Number(node.value)) } : node;
 }
 
+/** Puts cohorts behind those that they name. Those that are not among them count as there. Looks at each once. */
+function innermostFirst<Cohort extends { asks: readonly number[] }>(
+  order: readonly number[],
+  rows: ReadonlyMap<number, Cohort>,
+): Cohort[] {
+  const missing = new Map<number, number>();
+  const askedBy = new Map<number, number[]>();
+  for (const id of order) {
+    const asks = (rows.get(id) as Cohort).asks.filter((one) => rows.has(one));
+    missing.set(id, asks.length);
+    for (const one of asks) {
+      const asking = askedBy.get(one);
+      if (asking) asking.push(id);
+      else askedBy.set(one, [id]);
+    }
+  }
+  const ready = order.filter((id) => missing.get(id) === 0);
+  for (const id of ready) {
+    for (const asking of askedBy.get(id) ?? []) {
+      const left = (missing.get(asking) as number) - 1;
+      missing.set(asking, left);
+      if (left === 0) ready.push(asking);
+    }
+  }
+  if (ready.length < order.length) {
+    throw refuse.invalid('filters', 'The cohorts of the flag name each other in a circle.');
+  }
+  return ready.map((id) => rows.get(id) as Cohort);
+}
+
 /**
  * Makes sure that another project has cohorts of the same names, and returns their ids by the ids of the given ones. Those
  * that it does not have are created, those that they name before them. Static ones cannot be carried along.
@@ -37,7 +67,7 @@ export async function carryCohorts(
 ): Promise<Map<number, number>> {
   const { pool } = deps;
   const ids = new Map<number, number>();
-  const rows = new Map<number, CohortRow>();
+  const rows = new Map<number, { row: CohortRow; asks: readonly number[] }>();
   const open = [...wanted];
   // First all of them are looked at, so that nothing is created when one of them cannot be carried along.
   const order: number[] = [];
@@ -57,25 +87,19 @@ export async function carryCohorts(
         `The cohort "${row.name}" lists persons of the other project, so it is not copied. Create a cohort with this name in the project first.`,
       );
     }
-    rows.set(id, row);
+    const asks = [...new Set(namedIn((parseExactJson(row.filters) as { properties?: unknown }).properties))];
+    rows.set(id, { row, asks });
     order.push(id);
-    open.push(...namedIn((parseExactJson(row.filters) as { properties?: unknown }).properties));
+    open.push(...asks);
   }
-  while (rows.size > 0) {
-    const ready = [...rows.values()].find((row) =>
-      namedIn((parseExactJson(row.filters) as { properties?: unknown }).properties).every((id) =>
-        ids.has(id),
-      ),
-    );
-    if (!ready) throw refuse.invalid('filters', 'The cohorts of the flag name each other in a circle.');
-    const filters = parseExactJson(ready.filters) as { properties?: unknown };
+  for (const { row } of innermostFirst(order, rows)) {
+    const filters = parseExactJson(row.filters) as { properties?: unknown };
     const created = await createCohort(deps, actor, to, {
-      name: ready.name,
-      description: ready.description,
+      name: row.name,
+      description: row.description,
       filters: { ...filters, properties: renamed(filters.properties, ids) },
     });
-    ids.set(ready.id, created.id);
-    rows.delete(ready.id);
+    ids.set(row.id, created.id);
   }
   return ids;
 }

@@ -25,6 +25,23 @@ export async function cohortsAt(
   return rows;
 }
 
+/** Finds which of these cohorts had versions before a time that are no longer kept, and none that is. */
+export async function cohortsForgottenAt(
+  queryable: Queryable,
+  projectId: number,
+  ids: readonly number[],
+  at: string,
+): Promise<{ id: number; name: string; since: string }[]> {
+  const { rows } = await queryable.query(
+    `select * from (
+       select distinct on (cohort_id) cohort_id as id, document ->> 'name' as name, changed_at as since, version
+       from cohort_revisions where project_id = $1 and cohort_id = any($2::int[]) order by cohort_id, version) as first
+     where version > 1 and since > $3 order by id`,
+    [projectId, ids, at],
+  );
+  return rows.map(({ id, name, since }) => ({ id, name, since }));
+}
+
 /** Finds in which of these static cohorts a person is who was in them at a time already. */
 export async function membershipsAt(
   queryable: Queryable,

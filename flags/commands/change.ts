@@ -11,6 +11,7 @@ import {
   type FlagRow,
   findFlag,
   findFlagVersion,
+  freeFlagKey,
   isKeyTaken,
   listLinks,
   lockFlags,
@@ -67,14 +68,8 @@ function checkConflict(before: FlagRow, { version, original_flag: original, ...i
   throw refuse.contested(message, RETRY_SECONDS);
 }
 
-/** The first key of the form `key-2`, `key-3` … that is free. */
-async function freeKey(client: Transaction, projectId: number, key: string, id: number): Promise<string> {
-  let candidate = key;
-  for (let number = 2; await isKeyTaken(client, projectId, candidate, id); number += 1) {
-    candidate = `${key.slice(0, FLAG_LIMITS.keyCharacters - 8)}-${number}`;
-  }
-  return candidate;
-}
+/** The room that `-2`, `-3` … takes in a key. */
+const NUMBER_CHARACTERS = 8;
 
 /** Leaves out what the user saw and did not change. */
 function wanted({
@@ -155,7 +150,10 @@ async function store(
 ): Promise<FlagRow> {
   const { id, project_id: projectId } = before;
   const returns = before.deleted && !fields.deleted;
-  if (returns) fields.key = wantedKey ?? (await freeKey(client, projectId, before.key, id));
+  if (returns) {
+    const base = before.key.slice(0, FLAG_LIMITS.keyCharacters - NUMBER_CHARACTERS);
+    fields.key = wantedKey ?? (await freeFlagKey(client, projectId, { key: before.key, base, ownId: id }));
+  }
   if (!fields.deleted) {
     if (await isKeyTaken(client, projectId, fields.key, id)) throw taken();
     if (returns || fields.filters !== before.filters) {

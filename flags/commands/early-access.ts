@@ -14,7 +14,7 @@ import {
   insertEarlyAccess,
   updateEarlyAccess,
 } from '../rows/early-access.ts';
-import { type FlagRow, findFlag, isKeyTaken, lockFlags } from '../rows/flags.ts';
+import { type FlagRow, findFlag, freeFlagKey, lockFlags } from '../rows/flags.ts';
 import { enrollment, filtersOfFeature, keyOfName, opensFlag, type Stage } from '../rules/early-access.ts';
 import { FLAG_LIMITS } from '../rules/limits.ts';
 import { changeFlagIn } from './change.ts';
@@ -60,14 +60,6 @@ function checkFlag(flag: FlagRow | undefined): asserts flag is FlagRow {
   }
 }
 
-/** The first key of the form `key`, `key-2` … that is free. */
-async function freeKey(client: Transaction, projectId: number, name: string): Promise<string> {
-  const base = keyOfName(name) || 'early-access';
-  let key = base;
-  for (let number = 2; await isKeyTaken(client, projectId, key, null); number += 1) key = `${base}-${number}`;
-  return key;
-}
-
 /** Makes a feature that persons choose themselves, and its flag if none is given. */
 export function createFeature(
   deps: FlagCommandDependencies,
@@ -84,7 +76,8 @@ export function createFeature(
     }
     let id = flagId;
     if (id === undefined) {
-      const key = await freeKey(client, projectId, fields.name);
+      const base = keyOfName(fields.name) || 'early-access';
+      const key = await freeFlagKey(client, projectId, { key: base, base, ownId: null });
       const name = `Feature Flag for Early Access Feature ${fields.name}`;
       const input = { key, name, filters: filtersOfFeature(fields.stage) };
       id = (await createFlagIn(client, deps, actor, projectId, input)).id;

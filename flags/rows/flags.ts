@@ -329,6 +329,30 @@ export async function isKeyTaken(
   return rows.length > 0;
 }
 
+/**
+ * Finds the first of `key`, `base-2`, `base-3` … that no other flag of the project has, in one statement, however many are taken.
+ * Deleted flags do not count.
+ */
+export async function freeFlagKey(
+  queryable: Queryable,
+  projectId: number,
+  { key, base, ownId }: { key: string; base: string; ownId: number | null },
+): Promise<string> {
+  // In the order of the column, what begins with `base-` ends before `base.`.
+  const { rows } = await queryable.query(
+    `with taken as materialized (
+       select key from feature_flags where project_id = $1 and not deleted and id is distinct from $4
+         and (key = $2 or (key >= $3 || '-' and key < $3 || '.')))
+     select key from (
+       select $2::text as key, 1 as number
+       union all
+       select $3 || '-' || n, n from generate_series(2, (select count(*)::int from taken) + 2) as n) as candidates
+     where key collate "C" not in (select key from taken) order by number limit 1`,
+    [projectId, key, base, ownId],
+  );
+  return rows[0].key;
+}
+
 /** How many flags a project has that are not deleted, and the bytes of their filters. One flag is left out. */
 export async function sizeOfFlags(
   queryable: Queryable,

@@ -25,6 +25,30 @@ export async function flagsAt(
   return rows;
 }
 
+/** Of things whose first versions are no longer kept: since when their versions are known. */
+export interface KnownSince {
+  id: number;
+  name: string;
+  since: string;
+}
+
+/** Finds which of these flags had versions before a time that are no longer kept, and none that is. */
+export async function flagsForgottenAt(
+  queryable: Queryable,
+  projectId: number,
+  ids: readonly number[],
+  at: string,
+): Promise<KnownSince[]> {
+  const { rows } = await queryable.query(
+    `select * from (
+       select distinct on (flag_id) flag_id as id, document ->> 'key' as name, changed_at as since, version
+       from feature_flag_revisions where project_id = $1 and flag_id = any($2::int[]) order by flag_id, version) as first
+     where version > 1 and since > $3 order by id`,
+    [projectId, ids, at],
+  );
+  return rows.map(({ id, name, since }) => ({ id, name, since }));
+}
+
 /** A value that was set by hand and is still there. */
 export interface PastOverride {
   flag_id: number;

@@ -146,15 +146,22 @@ export interface DueChange {
 }
 
 /** Locks a change until the transaction ends. */
-export async function lockScheduledChange(
+export const lockScheduledChange = (
   client: Transaction,
+  key: ScheduledChangeKey,
+): Promise<DueChange | undefined> => readDueChange(client, key, 'for update');
+
+/** Reads how it stands with a change. */
+export async function readDueChange(
+  client: Queryable,
   { projectId, changeId }: ScheduledChangeKey,
+  locking = '',
 ): Promise<DueChange | undefined> {
   const { rows } = await client.query(
     `select flag_id, payload::text as payload, executed_at is not null as is_over, failure_reason is not null as failed,
        created_by, key_id,
        greatest(0, ceil(extract(epoch from scheduled_at - clock_timestamp()) * 1000))::float8 as wait
-     from feature_flag_scheduled_changes where project_id = $1 and id = $2 for update`,
+     from feature_flag_scheduled_changes where project_id = $1 and id = $2 ${locking}`,
     [projectId, changeId],
   );
   return rows[0];
@@ -171,6 +178,32 @@ export async function finishScheduledChange(
      where project_id = $1 and id = $2 and executed_at is null`,
     [projectId, changeId, failureReason],
   );
+}
+
+/** Finds the change of each project that has been due for longest. Some projects are left out. */
+export async function firstDueChanges(
+  queryable: Queryable,
+  { without, limit }: { without: readonly number[]; limit: number },
+): Promise<ScheduledChangeKey[]> {
+  const { rows } = await queryable.query(
+    `select project_id, id from (
+       select distinct on (project_id) project_id, id, scheduled_at from feature_flag_scheduled_changes
+       where executed_at is null and scheduled_at <= clock_timestamp() and project_id <> all($1::int[])
+       order by project_id, scheduled_at, id) as first
+     order by scheduled_at, id limit $2`,
+    [without, limit],
+  );
+  return rows.map(({ project_id: projectId, id: changeId }) => ({ projectId, changeId }));
+}
+
+/** Counts the changes of a project that are due. */
+export async function countDueChanges(queryable: Queryable, projectId: number): Promise<number> {
+  const { rows } = await queryable.query(
+    `select count(*)::int as count from feature_flag_scheduled_changes
+     where project_id = $1 and executed_at is null and scheduled_at <= clock_timestamp()`,
+    [projectId],
+  );
+  return rows[0].count;
 }
 
 /** Lists changes of which Temporal has not heard, and those that are late. */

@@ -19,10 +19,14 @@ import {
   pauseRollout,
 } from '../rows/rollouts.ts';
 import {
+  countDueChanges,
   type DueChange,
   finishScheduledChange,
+  firstDueChanges,
   lockScheduledChange,
   neglectedChanges,
+  readDueChange,
+  type ScheduledChangeKey,
 } from '../rows/scheduled-changes.ts';
 import {
   ENDINGS,
@@ -63,26 +67,111 @@ async function tryChange(client: Transaction, change: () => Promise<unknown>): P
   }
 }
 
+/** For so long somebody who has carried out a change goes on with others that are due, in milliseconds. */
+const ROUND = 2_000;
+/** So long a change takes, about, and so long it is waited for at least and at most. */
+const USUAL = 20;
+const [SHORTEST, LONGEST] = [300, 10_000];
+
+/** Whose flags are being changed by this process, because of plans, and whether somebody goes through what is due. */
+interface Busy {
+  projects: Set<number>;
+  isGoingThrough: boolean;
+}
+const busyBy = new WeakMap<Pool, Busy>();
+
+function busyOf(pool: Pool): Busy {
+  const busy = busyBy.get(pool) ?? { projects: new Set(), isGoingThrough: false };
+  busyBy.set(pool, busy);
+  return busy;
+}
+
 /**
- * Carries a scheduled change out if its time has come. The change of the flag and the note that it was tried are one
- * transaction, so it is never carried out twice.
+ * Does something with the flags of a project if nobody here is at it. They would wait for each other's lock, and whoever waits
+ * has a place of the worker and a connection that other projects need. Undefined: somebody is.
  */
-export function carryOutChange(
+async function ifFree<T>(pool: Pool, projectId: number, work: () => Promise<T>): Promise<T | undefined> {
+  const { projects } = busyOf(pool);
+  if (projects.has(projectId)) return undefined;
+  projects.add(projectId);
+  try {
+    return await work();
+  } finally {
+    projects.delete(projectId);
+  }
+}
+
+/** How long to wait while others are before. What waits together does not come back together. */
+const waitBehind = (ahead: number) =>
+  Math.ceil(Math.min(LONGEST, SHORTEST + ahead * USUAL) * (0.5 + Math.random() / 2));
+
+/** Says how it stands with a change. Undefined: it is due. */
+function reportOf(row: DueChange | undefined): PlanReport | undefined {
+  if (!row) return over('deleted');
+  if (row.is_over) return over(row.failed ? 'failed' : 'completed', { done: 1 });
+  return row.wait > 0 ? { ...over('planned'), isOver: false, wait: row.wait } : undefined;
+}
+
+/**
+ * Carries a scheduled change out if its time has come. Whoever is at it goes on with what else is due, one change of each project
+ * at a time. So however many changes of a project are due at once, and in whatever order Temporal asks for them, those of
+ * others do not wait for them.
+ */
+export async function carryOutChange(
   deps: PlanRunDependencies,
   { projectId, planId }: PlanReference,
 ): Promise<PlanReport> {
+  const { pool } = deps;
   const key = { projectId, changeId: Number(planId) };
-  return transaction(deps.pool, async (client) => {
+  const known = reportOf(await readDueChange(pool, key));
+  if (known) return known;
+  const report = await ifFree(pool, projectId, () => carryOutOne(deps, key));
+  if (!report) {
+    const ahead = await countDueChanges(pool, projectId);
+    return { ...over('planned'), isOver: false, wait: waitBehind(ahead) };
+  }
+  const busy = busyOf(pool);
+  if (!busy.isGoingThrough) {
+    busy.isGoingThrough = true;
+    // What fails here is tried again in its own turn.
+    await goThrough(deps, Date.now() + ROUND)
+      .catch((error) =>
+        deps.logger.info({ err: error }, 'changes of flags that are due were left to their own workflows'),
+      )
+      .finally(() => {
+        busy.isGoingThrough = false;
+      });
+  }
+  return report;
+}
+
+/** Carries out changes that are due, one of each project at a time, until none is left or the time is over. */
+async function goThrough(deps: PlanRunDependencies, end: number): Promise<void> {
+  const { projects } = busyOf(deps.pool);
+  for (;;) {
+    const due = await firstDueChanges(deps.pool, { without: [...projects], limit: AT_ONCE });
+    if (due.length === 0) return;
+    for (const key of due) {
+      if (Date.now() >= end) return;
+      await ifFree(deps.pool, key.projectId, () => carryOutOne(deps, key));
+    }
+  }
+}
+
+/**
+ * Carries a change out, if it still is to be. The change of the flag and the note that it was tried are one transaction, so it is
+ * never carried out twice.
+ */
+const carryOutOne = (deps: PlanRunDependencies, key: ScheduledChangeKey): Promise<PlanReport> =>
+  transaction(deps.pool, async (client) => {
     const row = await lockScheduledChange(client, key);
-    if (!row) return over('deleted');
-    if (row.is_over) return over(row.failed ? 'failed' : 'completed', { done: 1 });
-    if (row.wait > 0) return { ...over('planned'), isOver: false, wait: row.wait };
+    const known = reportOf(row);
+    if (known || !row) return known ?? over('deleted');
     const refusal = await tryChange(client, () => applyPayload(client, deps, key, row));
     const reason = refusal?.kind === 'absent' ? NO_FLAG : refusal?.message;
     await finishScheduledChange(client, key, reason?.slice(0, LONGEST_REASON) ?? null);
     return over(refusal ? 'failed' : 'completed', { done: 1 });
   });
-}
 
 async function applyPayload(
   client: Transaction,
@@ -108,11 +197,19 @@ const planOf = (row: LockedRollout): RolloutPlan => ({
 });
 
 /** Takes the step of a rollout that is due, if one is. Steps whose time has passed meanwhile are left out. */
-export function stepRollout(
+export async function stepRollout(
   deps: PlanRunDependencies,
   { projectId, planId }: PlanReference,
 ): Promise<PlanReport> {
   const key = { projectId, rolloutId: planId };
+  const report = await ifFree(deps.pool, projectId, () => stepOne(deps, key));
+  return report ?? { ...over('running'), isOver: false, wait: waitBehind(0), of: 0 };
+}
+
+function stepOne(
+  deps: PlanRunDependencies,
+  key: { projectId: number; rolloutId: string },
+): Promise<PlanReport> {
   return transaction(deps.pool, async (client) => {
     const row = await lockRollout(client, key);
     if (!row) return over('deleted');

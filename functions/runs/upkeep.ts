@@ -1,5 +1,13 @@
-import type { Pool } from '../../db/pool.ts';
+import { type Pool, transaction } from '../../db/pool.ts';
+import type { VersionBounds } from '../../db/versions.ts';
 import type { Work } from '../../tenancy/product.ts';
+import { keepVersions } from '../../tenancy/versions.ts';
+import {
+  FUNCTION_VERSIONS,
+  forgetFunction,
+  oldDeletedFunctions,
+  projectsWithDeletions,
+} from '../rows/forgetting.ts';
 import { deleteLosses } from '../rows/losses.ts';
 import { deleteEndedMasks } from '../rows/masks.ts';
 import { deleteForgotten } from '../rows/positions.ts';
@@ -11,6 +19,7 @@ import {
   ensureHistoryPartitions,
   hastenCancelled,
 } from '../rows/upkeep.ts';
+import { MOST_REVISIONS } from '../rules/limits.ts';
 
 export interface UpkeepDependencies {
   pool: Pool;
@@ -58,3 +67,22 @@ export async function keepHistory({ pool, functionDays }: UpkeepDependencies, wo
 /** Has invocations cancelled that wait for a function that was switched off or deleted. */
 export const cancelWaiting = ({ pool }: UpkeepDependencies, work: Work): Promise<number> =>
   inBatches(() => hastenCancelled(pool, AT_ONCE), work);
+
+/** How many deleted functions of a project are forgotten in one round. */
+const FORGOTTEN_AT_ONCE = 500;
+
+/** Forgets functions that were deleted long ago, and versions of those that have too many bytes of them. */
+export async function keepFunctionVersions(pool: Pool, bounds: VersionBounds, work: Work): Promise<number> {
+  const now = new Date();
+  let done = 0;
+  for (const projectId of await projectsWithDeletions(pool, now)) {
+    for (const id of await oldDeletedFunctions(pool, projectId, { ...bounds, limit: FORGOTTEN_AT_ONCE })) {
+      work.signal.throwIfAborted();
+      work.beat();
+      if (await transaction(pool, (client) => forgetFunction(client, projectId, id))) done += 1;
+    }
+  }
+  // The newest versions of each are all that there are.
+  const kept = { ...FUNCTION_VERSIONS, forget: async () => undefined };
+  return done + (await keepVersions(pool, kept, { ...bounds, newest: MOST_REVISIONS }, work, now));
+}

@@ -263,6 +263,7 @@ describe('the secret token of a project', () => {
       pool: api.pool,
       keyring: api.keyring,
       products: [],
+      activityLog: { entries: 1, bytes: 1, days: 1 },
       schedules: { stopProject: async () => 0 },
     };
     expect(await step?.run(upkeep, work)).toBe(1);

@@ -338,3 +338,67 @@ test('changes of one project wait for each other without the connections that ot
   const answers = await Promise.all(changes);
   expect(answers).toEqual(Array(60).fill(200));
 });
+
+test('a free key is found in one statement, however many are taken', async () => {
+  const tenant = await api.createTenant('Taker');
+  const feature = async () => {
+    const body = { name: 'Taken', stage: 'beta' };
+    const path = `/api/projects/${tenant.projectId}/early_access_feature/`;
+    const answer = await api.request(tenant, 'POST', path, body);
+    expect([answer.statusCode, answer.body]).toEqual([201, expect.any(String)]);
+    return answer.json().feature_flag.key as string;
+  };
+  const back = async () => {
+    const id = await create('came-back', EVERYBODY, {}, tenant);
+    await api.request(tenant, 'PATCH', flags(tenant, `${id}/`), { deleted: true });
+    await storeFlag(api.pool, tenant.projectId, { key: 'came-back', filters: EVERYBODY });
+    return async () => {
+      const answer = await api.request(tenant, 'PATCH', flags(tenant, `${id}/`), { deleted: false });
+      return answer.json().key as string;
+    };
+  };
+  const take = (base: string) =>
+    api.pool.query(
+      `insert into feature_flags (project_id, key, filters)
+       select $1, $2 || case when n > 1 then '-' || n else '' end, '{"groups":[]}' from generate_series(1, 400) n
+       where n not in (7, 390) on conflict do nothing`,
+      [tenant.projectId, base],
+    );
+  expect(await feature()).toBe('taken');
+  const few = await queriesOf(feature);
+  await take('taken');
+  await storeFlag(api.pool, tenant.projectId, { key: 'taken-back', filters: EVERYBODY });
+  const many = await queriesOf(feature);
+  expect([few.result, many.result]).toEqual(['taken-2', 'taken-7']);
+  expect(aboutFlags(many.queries)).toHaveLength(aboutFlags(few.queries).length);
+  expect(await feature()).toBe('taken-390');
+  expect(await feature()).toBe('taken-401');
+
+  const comesBack = await back();
+  await take('came-back');
+  const returned = await queriesOf(comesBack);
+  expect(returned.result).toBe('came-back-7');
+  expect(aboutFlags(returned.queries).length).toBeLessThan(30);
+});
+
+test('flags that move to a project that has their keys get free ones', async () => {
+  const [from, to] = [await api.createTenant('From'), await api.createTenant('To')];
+  const put = (tenant: Tenant, keys: string[]) =>
+    Promise.all(keys.map((key) => storeFlag(api.pool, tenant.projectId, { key, filters: EVERYBODY })));
+  await put(to, ['same', 'same-2', 'same.x', 'own']);
+  const ids = await put(from, ['same', 'same-3', 'free']);
+  await api.pool.query('update feature_flags set project_id = $2 where project_id = $1', [
+    from.projectId,
+    to.projectId,
+  ]);
+  const { rows } = await api.pool.query('select id, key from feature_flags where project_id = $1', [
+    to.projectId,
+  ]);
+  const keys = rows.map((row) => row.key);
+  expect(new Set(keys).size).toBe(7);
+  const moved = rows.filter((row) => ids.includes(row.id)).map((row) => row.key);
+  expect(moved).toContain('free');
+  expect(moved.filter((key) => key.startsWith('same')).every((key) => /^same-(3|4|3-2)$/.test(key))).toBe(
+    true,
+  );
+});

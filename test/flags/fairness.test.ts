@@ -76,18 +76,22 @@ test('what is asked while persons of a project are read joins the next statement
 test('a project whose persons are read slowly takes no turns from another, and only its own breaker opens', async () => {
   let slow = 0;
   let ended = 0;
-  // The database as it is, and very slow for one project.
+  let goOn: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  // The database as it is, and for one project it does not answer before the end.
   const queryable = {
     async query(query: { values: unknown[][] }) {
       if (query.values[0]?.includes(greedy.projectId)) {
         slow += 1;
-        await api.pool.query('select pg_sleep(2)');
+        await held;
         ended += 1;
       }
       return (api.pool.query as (...all: unknown[]) => unknown)(query);
     },
   } as unknown as Queryable;
-  const subjects = createSubjects(queryable, { patience: 500 });
+  const subjects = createSubjects(queryable, { patience: 5_000 });
   const ask = ({ projectId }: Tenant) =>
     subjects.person({ projectId, distinctId: 'ann', names: '["email"]' }).catch((error) => error);
   const flood = Array.from({ length: 1_000 }, () => ask(greedy));
@@ -96,6 +100,7 @@ test('a project whose persons are read slowly takes no turns from another, and o
   // Nobody waits for it now, and the other one is answered still.
   expect(await ask(greedy)).toBeInstanceOf(SubjectsUnavailableError);
   expect(await ask(other)).toEqual({ email: 'ann@acme.com' });
+  goOn();
   // What waited for its turn is read in vain, and leaves nothing behind.
   await eventually(async () => ended === slow && ended >= 2);
 });

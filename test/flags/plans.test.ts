@@ -156,6 +156,37 @@ describe('a scheduled change', () => {
     expect((await stored(id)).active).toBe(false);
   });
 
+  test('does not wait for all those of another project that are due at the same time', async () => {
+    const [id, theirs] = [await flag(), await flag(undefined, bert)];
+    const insert = (tenant: Tenant, flagId: number, count: number, ago: string) =>
+      api.pool.query(
+        `insert into feature_flag_scheduled_changes (project_id, flag_id, payload, scheduled_at)
+         select $1, $2, json_build_object('operation', 'update_status', 'value', n % 2 = 0),
+           clock_timestamp() - $4::interval from generate_series(1, $3) n`,
+        [tenant.projectId, flagId, count, ago],
+      );
+    // Temporal is asked for the other one's last of all.
+    await insert(anna, id, 150, '2 minutes');
+    await insert(bert, theirs, 1, '1 minute');
+    mend();
+    const executed = async (flagId: number) => {
+      const { rows } = await api.pool.query(
+        `select executed_at, failure_reason from feature_flag_scheduled_changes where flag_id = $1 and executed_at is not null`,
+        [flagId],
+      );
+      return rows as { executed_at: Date; failure_reason: string | null }[];
+    };
+    await eventually(async () => (await executed(id)).length === 150);
+    const all = await executed(id);
+    expect(all.filter((one) => one.failure_reason !== null)).toEqual([]);
+    const [their] = await executed(theirs);
+    const before = all.filter(
+      (one) => new Date(one.executed_at) < new Date((their as { executed_at: Date }).executed_at),
+    );
+    expect(before.length).toBeLessThan(15);
+    expect((await stored(id)).version).toBe(151);
+  });
+
   test('whose workflow is cancelled in Temporal is given up', async () => {
     const id = await flag();
     const { body: planned } = await plan(id, 'update_status', false);

@@ -1,5 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { SECRETS_OF } from '../../functions/reads/secrets.ts';
+import { oldDeletedFunctions } from '../../functions/rows/forgetting.ts';
+import { keepFunctionVersions } from '../../functions/runs/upkeep.ts';
 import { PRODUCTS } from '../../products.ts';
 import { open, parseKeyring } from '../../secrets/envelope.ts';
 import { resealSecrets } from '../../tenancy/encryption-keys.ts';
@@ -235,5 +237,75 @@ describe('a revision that cannot be compiled any more', () => {
     // A function that does not run may have such filters.
     await hers.edit(id, { enabled: false });
     expect((await hers.ask('POST', `${id}/revisions/1/restore/`, {})).status).toBe(200);
+  });
+});
+
+describe('what is kept', () => {
+  const keep = (bounds: { days?: number; bytes?: number }) =>
+    keepFunctionVersions(
+      api.pool,
+      { newest: 100, days: 365, bytes: 256 * 1024 * 1024, ...bounds },
+      { signal: new AbortController().signal, beat: () => undefined },
+    );
+  const left = async (table: string, ids: string[]) => {
+    const column = table === 'functions' ? 'id' : 'function_id';
+    const { rows } = await api.pool.query(
+      `select distinct ${column} as id from ${table} where ${column} = any($1::uuid[])`,
+      [ids],
+    );
+    return rows.map((row) => row.id);
+  };
+
+  test('a deleted function comes back until a year has passed, and is gone with its versions then', async () => {
+    const [gone, young, waiting, live] = await Promise.all([1, 2, 3, 4].map(() => functions.create()));
+    const ids = [gone.id, young.id, waiting.id, live.id];
+    for (const id of ids) await functions.edit(id, { hog: EDITED });
+    for (const id of ids.slice(0, 3)) await functions.edit(id, { deleted: true });
+    await api.pool.query(
+      `update functions set deleted_at = deleted_at - interval '400 days' where id = any($1::uuid[])`,
+      [[gone.id, waiting.id]],
+    );
+    await api.pool.query(
+      `insert into function_queue (id, project_id, function_id, version, globals, clock, seed)
+       values (gen_random_uuid(), $1, $2, 1, '{}', now(), 1)`,
+      [anna.projectId, waiting.id],
+    );
+    // All projects have a deletion of just now.
+    await keep({});
+    expect(new Set(await left('functions', ids))).toEqual(new Set([young.id, waiting.id, live.id]));
+    expect(await left('function_revisions', [gone.id])).toEqual([]);
+    expect(await left('function_revisions', [young.id])).toEqual([young.id]);
+    await functions.edit(young.id, { deleted: false });
+    expect(await versions(young.id)).toEqual([2, 1]);
+    await api.pool.query('delete from function_queue');
+  });
+
+  test('deleted functions do not add up, and neither do the versions of others', async () => {
+    const tenant = await api.createTenant('Filler');
+    const own = drafting(api, tenant);
+    const source = (size: number) =>
+      `let text := '${Array.from({ length: size / 8 }, () => Math.random().toString(36).slice(2, 10)).join('')}'\nreturn text`;
+    const { id } = await own.create();
+    for (let version = 2; version <= 6; version += 1) await own.edit(id, { hog: source(60_000) });
+    const deleted: string[] = [];
+    for (let number = 0; number < 4; number += 1) {
+      const made = await own.create({ hog: source(60_000) });
+      await own.edit(made.id, { deleted: true });
+      deleted.push(made.id);
+    }
+    await keep({ bytes: 250_000 });
+    const { results } = (await own.ask('GET', `${id}/revisions/`)).body;
+    const kept = results.map((one: { version: number }) => one.version);
+    expect(kept[0]).toBe(6);
+    expect(kept.length).toBeLessThan(6);
+    expect(kept.length).toBeGreaterThan(1);
+    const there = await left('functions', deleted);
+    expect(there.length).toBeGreaterThan(0);
+    expect(there.length).toBeLessThan(4);
+    expect(there).toContain(deleted[3]);
+    expect(
+      await oldDeletedFunctions(api.pool, tenant.projectId, { days: 1, bytes: 250_000, limit: 10 }),
+    ).toEqual([]);
+    expect((await own.get(id)).hog.length).toBeGreaterThan(50_000);
   });
 });

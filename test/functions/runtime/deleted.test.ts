@@ -55,7 +55,8 @@ test('a project that is deleted while its functions run takes all of it along, a
   for (const step of TENANCY_STEPS.filter(({ name }) =>
     ['stopDeletedProjects', 'deleteProjectData'].includes(name),
   )) {
-    await step.run({ pool: world.api.pool, keyring: undefined, products: PRODUCTS, schedules }, unstopped());
+    const deps = { pool: world.api.pool, keyring: undefined, products: PRODUCTS, schedules };
+    await step.run({ ...deps, activityLog: { entries: 1, bytes: 1, days: 1 } }, unstopped());
   }
   await world.stop(runtime);
   expect(await rowsOf(bob.projectId)).toEqual({});

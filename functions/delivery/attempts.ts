@@ -265,12 +265,13 @@ export class Attempts {
       if (isRoom) take(bytes);
       return isRoom;
     };
+    const delivery = new Delivery({ ...this.#deps, keep, hold }, row, found, event, items);
     take((items ?? (event ? [event] : [])).reduce((sum, one) => sum + sizeOf(one), 0));
     try {
-      return await new Delivery({ ...this.#deps, keep, hold }, row, found, event, items).run();
+      return await delivery.run();
     } catch (error) {
       this.#deps.logger.warn({ err: error, functionId: row.function_id }, 'an invocation could not be run');
-      return postponed(row, AFTER_ERROR);
+      return delivery.afterFault();
     } finally {
       take(-size);
     }

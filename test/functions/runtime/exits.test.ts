@@ -35,6 +35,7 @@ const together = (event: string, batch: object) =>
   });
 const events = (event: string, count: number, more: object = {}) =>
   Array.from({ length: count }, (_, id) => ({ event, properties: { id, ...more } }));
+const numbers = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
 const arrived = (path: string) => world.arrivals.filter((one) => one.path === path);
 const rows = async (sql: string, values: unknown[] = []) => (await world.api.pool.query(sql, values)).rows;
 const statuses = async (id: string) => (await world.history(id)).map(({ status }) => status);
@@ -257,6 +258,63 @@ describe('what cannot be read', () => {
     await world.change(broken, { enabled: false }, bob);
     await world.change(works, { enabled: false });
   });
+});
+
+describe('what cannot be sent to a thread', () => {
+  const DEEP = 6_000;
+
+  test('ends as failed and says why, and those that are run with it succeed', async () => {
+    const id = await world.create(on('deep'));
+    const properties = (index: number) =>
+      index === 2 ? `{"id": 2, "deep": ${'['.repeat(DEEP)}${']'.repeat(DEEP)}}` : `{"id": ${index}}`;
+    const globals = numbers(5).map(
+      (index) => `{"event": {"uuid": "", "event": "deep", "properties": ${properties(index)}}}`,
+    );
+    await world.api.pool.query(
+      `insert into function_queue (id, project_id, function_id, version, distinct_id, globals, clock, seed)
+       select gen_random_uuid(), $1, $2, 1, 'ada-' || n, g, now(), 1
+       from unnest($3::json[]) with ordinality as one (g, n)`,
+      [world.anna.projectId, id, globals],
+    );
+    await work();
+    expect((await statuses(id)).sort()).toEqual(['failed', ...Array(4).fill('succeeded')]);
+    expect(
+      arrived('deep')
+        .map(({ body }) => JSON.parse(body).id)
+        .sort(),
+    ).toEqual([1, 3, 4, 5]);
+    const path = `/api/projects/${world.anna.projectId}/hog_functions/${id}/invocations/?open=true`;
+    expect((await world.api.request(world.anna, 'GET', path)).json().results).toMatchObject([
+      { distinct_id: 'ada-2', error: expect.stringContaining('works with values that nest too deep') },
+    ]);
+    await world.change(id, { enabled: false });
+  });
+});
+
+test('an error of ours is repeated like a request without an answer, after what was sent, and ends as failed', async () => {
+  const path = `/api/projects/${world.anna.projectId}/hog_functions/`;
+  const guard = await world.api.request(world.anna, 'POST', path, {
+    ...{ type: 'transformation', enabled: true, on_error: 'refuse' },
+    hog: "if (event.event == 'told') { throw Error('no') } return event",
+  });
+  expect(guard.statusCode).toBe(201);
+  const id = await world.create(
+    on('fault', {
+      hog: "fetch(inputs.url); postHogCapture({'event': 'told'})",
+      delivery: { retry: { max_attempts: 2 } },
+    }),
+  );
+  await world.capture(events('fault', 1));
+  await work();
+  expect(await world.history(id)).toMatchObject([
+    { status: 'failed', error: expect.stringContaining('by a fault of Sluice') },
+  ]);
+  expect(arrived('fault')).toHaveLength(1);
+  expect(await world.totals(id)).toMatchObject({ failed: 1 });
+  const retries = (await world.logs(id)).filter(({ message }) => message.endsWith('Retrying.'));
+  expect(retries).toHaveLength(1);
+  await world.change(id, { enabled: false });
+  await world.change(guard.json().id, { enabled: false });
 });
 
 describe('results', () => {

@@ -55,6 +55,8 @@ export interface DeliveryDependencies {
   capture(projectId: number, events: readonly FunctionEvent[]): Promise<void>;
   /** Stores how far an invocation is. Returns false if it belongs to somebody else by now. */
   keep(row: QueueRow, progress: Progress): Promise<boolean>;
+  /** Makes sure that it is ours until a request has ended that begins now. Returns false if it may belong to somebody else. */
+  secure(): Promise<boolean>;
 }
 
 /** What an attempt at an invocation came to. */
@@ -299,6 +301,7 @@ export class Delivery {
       this.#row.progress = { ...this.#progress, answers: [...answers] };
       this.#row.attempt = 0;
     }
+    if (!(await this.#deps.secure())) return this.#outcome({ status: 'lost' });
     const attempt = this.#row.attempt + 1;
     let after: number | null = null;
     let fetched: Fetched;

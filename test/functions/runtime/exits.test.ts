@@ -3,6 +3,7 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { Outcome } from '../../../functions/delivery/delivery.ts';
+import { Leases } from '../../../functions/delivery/leases.ts';
 import { ended, postponed } from '../../../functions/delivery/outcomes.ts';
 import { Results } from '../../../functions/delivery/results.ts';
 import { Load } from '../../../functions/delivery/shares.ts';
@@ -39,6 +40,14 @@ const numbers = (count: number) => Array.from({ length: count }, (_, index) => i
 const arrived = (path: string) => world.arrivals.filter((one) => one.path === path);
 const rows = async (sql: string, values: unknown[] = []) => (await world.api.pool.query(sql, values)).rows;
 const statuses = async (id: string) => (await world.history(id)).map(({ status }) => status);
+
+/** Queues five invocations of a function. */
+const enqueue = (id: string, { projectId }: Tenant) =>
+  world.api.pool.query(
+    `insert into function_queue (id, project_id, function_id, version, globals, clock, seed)
+     select gen_random_uuid(), $1, $2, 1, '{"event": {"uuid": "", "properties": {}}}', now(), 1 from generate_series(1, 5)`,
+    [projectId, id],
+  );
 
 /** Runs a worker until nothing is left to do. */
 async function work(): Promise<void> {
@@ -208,16 +217,12 @@ describe('what cannot be read', () => {
     const [{ inputs }] = await rows('select inputs from functions where id = $1', [broken]);
     const store = (value: unknown) =>
       world.api.pool.query('update functions set inputs = $2 where id = $1', [broken, JSON.stringify(value)]);
-    // Both have been matched when one of them breaks, so both are claimed at once.
-    await world.change(broken, { paused: true }, bob);
-    await world.change(works, { paused: true }, bob);
-    const matching = world.start();
-    await world.capture([...events('broken', 5), ...events('works', 5)], bob);
-    await eventually(async () => {
-      const waiting = await rows('select from function_queue where project_id = $1', [bob.projectId]);
-      return waiting.length === 10;
+    // Both wait when the worker begins, so they are claimed at once.
+    for (const id of [broken, works]) await enqueue(id, bob);
+    const claims: unknown[][] = [];
+    meanwhile('claim-invocations', async ([, functions = []]) => {
+      claims.push(functions);
     });
-    await world.stop(matching);
     const own = new Set(
       (await rows('select seq from function_queue where function_id = $1', [works])).map(({ seq }) => seq),
     );
@@ -225,11 +230,10 @@ describe('what cannot be read', () => {
     meanwhile('postpone-invocations', async ([seqs = []]) => {
       postponed.push(...seqs);
     });
-    await world.change(broken, { paused: false }, bob);
-    await world.change(works, { paused: false }, bob);
     await store({ url: null });
     const runtime = world.start();
     await eventually(async () => (await world.history(works)).length === 5 && postponed.length >= 5);
+    expect(claims[0]).toEqual(expect.arrayContaining([broken, works]));
     expect(postponed.filter((seq) => own.has(seq))).toEqual([]);
     expect(await statuses(broken)).toEqual([]);
     await store(inputs);
@@ -335,7 +339,7 @@ describe('results', () => {
   test('that cannot be stored end as failed, and those that are written with them are stored', async () => {
     const id = await world.create({ ...on('results'), enabled: false });
     const own = await claimed(id);
-    const results = new Results(world.api.pool, logger, 600_000, new Load());
+    const results = new Results(world.api.pool, logger, new Load(), new Leases(world.api.pool, logger, 600));
     const written = own.map((row, at) =>
       results.add(row, LEASE, at === 2 ? postponed(row, Number.NaN) : succeeded),
     );
@@ -351,7 +355,7 @@ describe('results', () => {
     const id = await world.create({ ...on('results'), enabled: false });
     const own = await claimed(id);
     const load = new Load();
-    const results = new Results(world.api.pool, logger, 600_000, load);
+    const results = new Results(world.api.pool, logger, load, new Leases(world.api.pool, logger, 600));
     const sizes: number[] = [];
     meanwhile('postpone-invocations', async (values) => {
       sizes.push((values[3] as string[]).length);

@@ -1,5 +1,6 @@
 // What a worker has claimed ends, waits for its next attempt, or is given back: whatever happens meanwhile, nothing waits
 // until the claim is over. The claims of these workers last longer than the test is ready to wait.
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { Outcome } from '../../../functions/delivery/delivery.ts';
@@ -191,6 +192,33 @@ describe('a claim', () => {
     if (name === 'paused') await world.change(id, { enabled: false });
   });
 
+  test('of a worker that stood still while another one took over sends nothing', async () => {
+    const id = await world.create(on('stalled'));
+    await world.capture(events('stalled', 3));
+    let isOver = false;
+    meanwhile(
+      'claim-invocations',
+      once(async () => {
+        await world.api.pool.query(
+          "update function_queue set lease = $2, due_at = clock_timestamp() + interval '1 hour' where function_id = $1",
+          [id, LEASE],
+        );
+        // Longer than its lease.
+        await pause(1_200);
+        isOver = true;
+      }),
+    );
+    const runtime = world.start({ delivering: { leaseSeconds: 1 } });
+    await eventually(async () => isOver);
+    await world.stop(runtime);
+    expect(arrived('stalled')).toEqual([]);
+    expect(await rows('select lease from function_queue where function_id = $1', [id])).toEqual(
+      Array(3).fill({ lease: LEASE }),
+    );
+    await rows('delete from function_queue where function_id = $1', [id]);
+    await world.change(id, { enabled: false });
+  });
+
   test('of a worker that stops leaves nothing behind', async () => {
     const ids = [
       await world.create(on('stops')),
@@ -214,9 +242,9 @@ describe('what cannot be read', () => {
   test('of one function delays no other of its project, and goes on when it can', async () => {
     const broken = await world.create(on('broken'), bob);
     const works = await world.create(on('works'), bob);
-    const [{ inputs }] = await rows('select inputs from functions where id = $1', [broken]);
+    const [{ schema }] = await rows('select inputs_schema as schema from functions where id = $1', [broken]);
     const store = (value: unknown) =>
-      world.api.pool.query('update functions set inputs = $2 where id = $1', [broken, JSON.stringify(value)]);
+      rows('update functions set inputs_schema = $2 where id = $1', [broken, JSON.stringify(value)]);
     // Both wait when the worker begins, so they are claimed at once.
     for (const id of [broken, works]) await enqueue(id, bob);
     const claims: unknown[][] = [];
@@ -230,13 +258,13 @@ describe('what cannot be read', () => {
     meanwhile('postpone-invocations', async ([seqs = []]) => {
       postponed.push(...seqs);
     });
-    await store({ url: null });
+    await store(null);
     const runtime = world.start();
     await eventually(async () => (await world.history(works)).length === 5 && postponed.length >= 5);
     expect(claims[0]).toEqual(expect.arrayContaining([broken, works]));
     expect(postponed.filter((seq) => own.has(seq))).toEqual([]);
     expect(await statuses(broken)).toEqual([]);
-    await store(inputs);
+    await store(schema);
     await world.change(broken, { name: 'mended' }, bob);
     await world.idle();
     await world.stop(runtime);

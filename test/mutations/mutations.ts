@@ -3978,6 +3978,22 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'while another one took over sends nothing',
   },
   {
+    name: 'others wait for all that the events of one project lead to',
+    file: 'functions/dispatch/dispatcher.ts',
+    from: 'this.#heavy.set(one, Date.now() + APART);',
+    to: 'this.#heavy.set(one, 0);',
+    test: 'test/functions/runtime/neighbours.test.ts',
+    named: 'does not take events of a project whose events lead to much',
+  },
+  {
+    name: 'others that were stored with the events of such a project wait for what they lead to',
+    file: 'functions/dispatch/dispatcher.ts',
+    from: '{ leaves: new Set(heavy) }',
+    to: '{}',
+    test: 'test/functions/runtime/neighbours.test.ts',
+    named: 'does not take events of a project whose events lead to much',
+  },
+  {
     name: 'a version that cannot be read delays others of its project',
     file: 'functions/delivery/attempts.ts',
     from: 'contents: this.#known(contents),',

@@ -255,7 +255,10 @@ export class Delivery {
   /** An error of ours has ended it. What the program has had is not asked for again. */
   afterFault(): Outcome {
     const attempt = this.#row.attempt + 1;
-    const after = this.#delayAfter({ status: null, error: null, retryAfter: null }, attempt);
+    const age = Date.now() - Date.parse(this.#row.created_at);
+    // How often a request may be made is no limit for what is no fault of the function.
+    const { max_attempts: _, ...retry } = this.#runnable.delivery?.retry ?? {};
+    const after = nextAttempt({ attempt, age, retryAfter: null, random: Math.random() }, retry);
     if (after === null) return this.#fail('failed', FAULT);
     this.#log.add('error', `${FAULT} Retrying.`);
     return this.#outcome({ status: 'postponed', after, attempt, progress: this.#progress });

@@ -333,10 +333,16 @@ test('an error of ours is repeated like a request without an answer, after what 
   const id = await world.create(
     on('fault', {
       hog: "fetch(inputs.url); postHogCapture({'event': 'told'})",
-      delivery: { retry: { max_attempts: 2 } },
+      delivery: { retry: { max_attempts: 1 } },
     }),
   );
-  await world.capture(events('fault', 1));
+  // It is so old that it has the first three attempts only.
+  await rows("update functions set enabled_at = now() - interval '3 days' where id = $1", [id]);
+  await rows(
+    `insert into function_queue (id, project_id, function_id, version, globals, clock, seed, created_at)
+     values (gen_random_uuid(), $1, $2, 1, $3, now(), 1, now() - interval '2 days')`,
+    [world.anna.projectId, id, JSON.stringify({ event: { uuid: '', distinct_id: 'ada', properties: {} } })],
+  );
   await work();
   expect(await world.history(id)).toMatchObject([
     { status: 'failed', error: expect.stringContaining('by a fault of Sluice') },
@@ -344,7 +350,7 @@ test('an error of ours is repeated like a request without an answer, after what 
   expect(arrived('fault')).toHaveLength(1);
   expect(await world.totals(id)).toMatchObject({ failed: 1 });
   const retries = (await world.logs(id)).filter(({ message }) => message.endsWith('Retrying.'));
-  expect(retries).toHaveLength(1);
+  expect(retries).toHaveLength(2);
   await world.change(id, { enabled: false });
   await world.change(guard.json().id, { enabled: false });
 });

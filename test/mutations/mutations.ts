@@ -3463,7 +3463,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: 'a job that cannot be sent ends the process',
     file: 'hog/threads/pool.ts',
     from: `      this.#release(slot, false);
-      job.reject(error);`,
+      job.reject(new ThreadError('unsent', messageOf(error)));`,
     to: '      throw error;',
     test: 'test/hog/threads/pool.test.ts',
     named: 'fails alone',

@@ -3393,7 +3393,7 @@ export const MUTATIONS: readonly Mutation[] = [
     from: 'load.reading.of(projectId) < MOST_READS &&',
     to: 'load.reading.of(projectId) >= 0 &&',
     test: 'test/functions/shares.test.ts',
-    named: 'four times at once',
+    named: 'three times at once',
   },
   {
     name: 'one project has any number of characters in progress',

@@ -448,9 +448,9 @@ export const workerPools = (
 ) => ({
   bookkeeping,
   /** What functions are to see, and what becomes of it. */
-  functions: 8,
-  /** Events for functions. */
-  functionReads: 4,
+  functions: 9,
+  /** Events for functions: three kinds of turns of the dispatch, and deliveries of several projects at once. */
+  functionReads: 7,
   /** Events that functions capture. */
   functionIngest: 2,
   /** The one that hears of new events. */

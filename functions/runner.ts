@@ -38,7 +38,7 @@ export interface Runner {
    * Runs a step of each of the first items, at least of one. Items that other items of the same job could harm are run again
    * alone.
    */
-  steps(projectId: number, job: Omit<StepsJob, 'kind'>): Promise<(ItemStep | RunnerLimitError)[]>;
+  steps(projectId: number, job: Omit<StepsJob, 'kind'>): Promise<(ItemStep | NoStep)[]>;
   close(): Promise<void>;
 }
 
@@ -56,7 +56,7 @@ export class RunnerBusyError extends Error {
   override readonly name = 'RunnerBusyError';
 }
 
-/** A step was ended from outside, because it took too much time or memory. */
+/** A step was not run, or was ended from outside, and would be again: it takes too much time or memory, or nests too deep. */
 export class RunnerLimitError extends Error {
   override readonly name = 'RunnerLimitError';
   /** The time that it had. */
@@ -67,6 +67,16 @@ export class RunnerLimitError extends Error {
     this.milliseconds = milliseconds;
   }
 }
+
+/** A step came to nothing by a fault of the runner, and would again. */
+export class RunnerFaultError extends Error {
+  override readonly name = 'RunnerFaultError';
+}
+
+/** Why an item has no step. It would have none the next time either. */
+export type NoStep = RunnerLimitError | RunnerFaultError;
+export const isNoStep = (error: unknown): error is NoStep =>
+  error instanceof RunnerLimitError || error instanceof RunnerFaultError;
 
 export function createRunner(options: RunnerOptions = {}): Runner {
   const { timeoutMs, geoip, ...settings } = { geoip: undefined, ...RUNNER_DEFAULTS, ...options };
@@ -91,7 +101,7 @@ export function createRunner(options: RunnerOptions = {}): Runner {
         attempt([item]).then(
           ([step]) => step as ItemStep,
           (error: unknown) => {
-            if (error instanceof RunnerLimitError) return error;
+            if (isNoStep(error)) return error;
             throw error;
           },
         );
@@ -99,9 +109,9 @@ export function createRunner(options: RunnerOptions = {}): Runner {
       try {
         return await attempt(job.items);
       } catch (error) {
-        if (!(error instanceof RunnerLimitError)) throw error;
-        // One of them ended the thread. Programs only compute, so nothing happens twice.
-        const steps: (ItemStep | RunnerLimitError)[] = [];
+        if (!isNoStep(error)) throw error;
+        // It was one of them. Programs only compute, so nothing happens twice.
+        const steps: (ItemStep | NoStep)[] = [];
         for (const item of job.items) steps.push(await alone(item));
         return steps;
       }
@@ -110,8 +120,12 @@ export function createRunner(options: RunnerOptions = {}): Runner {
   };
 }
 
+/** What a step works with cannot be sent to a thread, or what it came to cannot be sent back. */
+const UNSENT = 'The function works with values that nest too deep.';
+
 function translated({ code, message, failure }: ThreadError, limitMs: number): Error {
-  if (failure) return new Error(`The function could not be run: ${failure.name}: ${message}`);
+  if (failure) return new RunnerFaultError(`The function could not be run: ${failure.name}: ${message}`);
+  if (code === 'unsent') return new RunnerLimitError(UNSENT, 0);
   if (code === 'busy')
     return new RunnerBusyError('Too many functions are being tried at the moment. Try again.');
   return new RunnerLimitError(

@@ -65,7 +65,15 @@ export async function measureDeletion(
   const deleting = (async () => {
     for (;;) {
       const some = await step?.run(
-        { pool, products: PRODUCTS, keyring: undefined, schedules: { stopProject: async () => undefined } },
+        {
+          ...{
+            pool,
+            products: PRODUCTS,
+            keyring: undefined,
+            schedules: { stopProject: async () => undefined },
+          },
+          activityLog: { entries: 1, bytes: 1, days: 1 },
+        },
         work,
       );
       if (!some) break;

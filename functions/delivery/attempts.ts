@@ -10,6 +10,7 @@ import { WATCHER } from '../rules/watcher.ts';
 import { allOf, beyondRoom, sizeOf } from './batches.ts';
 import { type ContentDependencies, Contents, type NotRunnable, type Runnable } from './contents.ts';
 import { Delivery, type DeliveryDependencies, type Outcome } from './delivery.ts';
+import type { Leases } from './leases.ts';
 import type { Lines } from './lines.ts';
 import {
   AFTER_ERROR,
@@ -25,7 +26,7 @@ import { hasRoomFor, type Load } from './shares.ts';
 
 export interface AttemptDependencies
   extends ContentDependencies,
-    Omit<DeliveryDependencies, 'keep' | 'hold'> {
+    Omit<DeliveryDependencies, 'keep' | 'secure' | 'hold'> {
   /** Where events are read. */
   readPool: Pool;
   logger: Pick<Logger, 'warn'>;
@@ -35,8 +36,7 @@ export interface AttemptDependencies
 export interface AttemptSurroundings {
   lines: Lines;
   load: Load;
-  /** How long an invocation is ours after its progress was stored, in seconds. */
-  leaseSeconds: number;
+  leases: Leases;
   /** An invocation has ended, with all others of its batch. */
   finish(row: QueueRow, lease: string, outcome: Outcome): void;
   /** One of a batch has ended, and the others have not. */
@@ -228,7 +228,8 @@ export class Attempts {
     if (!tooMany) return { row, outcome: postponed(row, AFTER_MUCH) };
     if (tooMany.length > 0) {
       const seqs = tooMany.map(({ seq }) => seq);
-      await leaveBatch(this.#deps.pool, seqs, lease);
+      await leaveBatch(this.#deps.pool, seqs, this.#around.leases.leaseOf(row.seq, lease));
+      for (const one of tooMany) this.#around.leases.release(one, lease);
       // They are put together anew, with others.
       this.#around.lines.expect({ projectId: row.project_id, functionId: row.function_id }, Date.now());
     }
@@ -250,11 +251,17 @@ export class Attempts {
   }
 
   async #run({ row, event, items }: Ready, lease: string, found: Runnable): Promise<Outcome> {
-    const { leaseSeconds: seconds, load } = this.#around;
-    const keep: DeliveryDependencies['keep'] = ({ seq, batch }, progress) =>
-      batch
-        ? keepBatchProgress(this.#deps.pool, { seq, batch, lease, progress, seconds })
-        : keepProgress(this.#deps.pool, { seq, lease, progress, seconds });
+    const { leases, load } = this.#around;
+    const keep: DeliveryDependencies['keep'] = async ({ seq, batch }, progress) => {
+      const began = performance.now();
+      const kept = { seq, progress, lease: leases.leaseOf(seq, lease), seconds: leases.seconds };
+      const isOurs = await (batch
+        ? keepBatchProgress(this.#deps.pool, { ...kept, batch })
+        : keepProgress(this.#deps.pool, kept));
+      if (isOurs) leases.extended(row, lease, began);
+      return isOurs;
+    };
+    const secure = () => leases.secure(row, lease);
     let size = 0;
     const take = (more: number) => {
       load.characters.add(row.project_id, more);
@@ -265,12 +272,13 @@ export class Attempts {
       if (isRoom) take(bytes);
       return isRoom;
     };
+    const delivery = new Delivery({ ...this.#deps, keep, secure, hold }, row, found, event, items);
     take((items ?? (event ? [event] : [])).reduce((sum, one) => sum + sizeOf(one), 0));
     try {
-      return await new Delivery({ ...this.#deps, keep, hold }, row, found, event, items).run();
+      return await delivery.run();
     } catch (error) {
       this.#deps.logger.warn({ err: error, functionId: row.function_id }, 'an invocation could not be run');
-      return postponed(row, AFTER_ERROR);
+      return delivery.afterFault();
     } finally {
       take(-size);
     }

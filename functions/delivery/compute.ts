@@ -1,7 +1,7 @@
 import { nextTurn } from '../../db/loop-turns.ts';
 import type { StoredInputs } from '../rules/definition.ts';
 import { type ItemStep, type StepItem, stepWithin } from '../run.ts';
-import { type Runner, RunnerBusyError, RunnerLimitError } from '../runner.ts';
+import { isNoStep, type Runner, RunnerBusyError } from '../runner.ts';
 import { MainThreadBudget } from '../transform/budget.ts';
 import type { Runnable } from './contents.ts';
 import { isLight } from './light.ts';
@@ -51,7 +51,7 @@ export class Compute {
     this.#runner = runner;
   }
 
-  /** `size`: of what it is given, in bytes. Throws a RunnerLimitError if the step was ended from outside. */
+  /** `size`: of what it is given, in bytes. Throws a NoStep if there is no step, and will be none. */
   step(
     projectId: number,
     key: string,
@@ -92,9 +92,14 @@ export class Compute {
     if (size > LARGEST || !isLight(bytecode, inputs)) return undefined;
     if (!this.#budget.hasTurn || !this.#budget.hasTime(projectId)) return undefined;
     const began = performance.now();
-    const step = stepWithin({ bytecode, inputs }, item, ROOM);
+    let step: ItemStep | undefined;
+    try {
+      step = stepWithin({ bytecode, inputs }, item, ROOM);
+    } catch {
+      // A thread says what is wrong with it.
+    }
     this.#budget.spent(projectId, performance.now() - began);
-    if (step.status !== 'failed' || !step.isHeavy) return step;
+    if (step && (step.status !== 'failed' || !step.isHeavy)) return step;
     // Nothing has happened: a program only computes.
     this.#budget.exile(projectId);
     return undefined;
@@ -112,7 +117,7 @@ export class Compute {
       .then(
         (steps) => {
           for (const [index, step] of steps.entries()) {
-            if (step instanceof RunnerLimitError) asked[index]!.reject(step);
+            if (isNoStep(step)) asked[index]!.reject(step);
             else asked[index]!.resolve(step);
           }
           // What has not had its turn stands at the end of those that wait for a thread.

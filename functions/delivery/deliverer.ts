@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { claim, type QueueRow, type Want } from '../rows/queue.ts';
 import { Aside } from './aside.ts';
-import { type AttemptDependencies, Attempts } from './attempts.ts';
+import { type AttemptDependencies, Attempts, type Claimed } from './attempts.ts';
 import type { Outcome } from './delivery.ts';
 import { Doubts } from './doubts.ts';
 import { GovernedClaims } from './governed.ts';
+import { Leases } from './leases.ts';
 import { type Line, Lines, type LookOptions, takenBefore } from './lines.ts';
 import { AFTER_ERROR, ofOther } from './outcomes.ts';
 import { Results } from './results.ts';
@@ -45,6 +46,7 @@ export class Deliverer {
   readonly #options: DelivererOptions;
   readonly #lines: Lines;
   readonly #load = new Load();
+  readonly #leases: Leases;
   readonly #attempts: Attempts;
   readonly #results: Results;
   readonly #claims: GovernedClaims;
@@ -66,15 +68,17 @@ export class Deliverer {
     this.#lines = new Lines(deps.pool, this.#options);
     this.#claims = new GovernedClaims(deps.pool);
     this.#doubts = new Doubts(deps.pool);
-    this.#results = new Results(deps.pool, deps.logger, leaseSeconds * 1_000, this.#load);
+    this.#leases = new Leases(deps.pool, deps.logger, leaseSeconds);
+    this.#results = new Results(deps.pool, deps.logger, this.#load, this.#leases);
     this.#attempts = new Attempts(deps, {
-      ...{ lines: this.#lines, load: this.#load, leaseSeconds },
+      ...{ lines: this.#lines, load: this.#load, leases: this.#leases },
       finish: (row, lease, outcome) => this.#finish(row, lease, outcome),
       finishOne: (row, lease, outcome) => void this.#results.add(row, lease, outcome),
     });
   }
 
   start(): void {
+    this.#leases.start();
     this.#running = this.#run();
   }
 
@@ -85,9 +89,11 @@ export class Deliverer {
     await this.#running;
     await this.#governing.idle();
     await this.#refilling.idle();
+    this.#results.hurry();
     while (this.inFlight + this.#load.unwritten.all > 0)
       await new Promise((resolve) => setTimeout(resolve, 10));
     await this.#results.idle();
+    await this.#leases.close();
     await this.#doubts.settle().catch((error: unknown) => {
       this.#deps.logger.warn({ err: error }, 'invocations of functions could not be given back');
     });
@@ -206,6 +212,7 @@ export class Deliverer {
     const lease = randomUUID();
     const { leaseSeconds: seconds } = this.#options;
     const began = Date.now();
+    const asked = performance.now();
     // What becomes due meanwhile may not be seen by the claim, and is not forgotten.
     for (const { line } of shares) line.dueAt = Number.POSITIVE_INFINITY;
     const expectAll = (some: readonly Share[]) => {
@@ -233,8 +240,7 @@ export class Deliverer {
         ? takenOf(share).reduce((latest, row) => Math.max(latest, Date.parse(row.was_due)), line.since)
         : takenBefore(began);
     }
-    for (const row of rows) this.#count(row, 1);
-    this.#attempts.begin({ rows, lease });
+    this.#begin({ rows, lease }, asked);
   }
 
   async #refill(shares: readonly Share[]): Promise<void> {
@@ -250,6 +256,7 @@ export class Deliverer {
     const lease = randomUUID();
     const { leaseSeconds: seconds } = this.#options;
     const began = Date.now();
+    const asked = performance.now();
     for (const { line } of shares) line.dueAt = Number.POSITIVE_INFINITY;
     try {
       const found = await this.#claims.claim(shares.map(wantOf), { lease, seconds });
@@ -258,9 +265,8 @@ export class Deliverer {
         line.gathering = gathering;
         if (again !== null) line.dueAt = Math.min(line.dueAt, began + again);
         if (isEmpty) line.since = takenBefore(began);
-        for (const row of rows) this.#count(row, 1);
         const startsAt = new Map(rows.map((row, at) => [row, began + startsIn[at]!]));
-        if (rows.length > 0) this.#attempts.begin({ rows, lease, isGoverned: true, startsAt });
+        this.#begin({ rows, lease, isGoverned: true, startsAt }, asked);
       }
     } catch (error) {
       this.#deps.logger.warn(
@@ -273,6 +279,13 @@ export class Deliverer {
         line.dueAt = Math.min(line.dueAt, Date.now() + AFTER_ERROR);
       }
     }
+  }
+
+  #begin(claimed: Claimed, asked: number): void {
+    const rows = this.#leases.hold(claimed.rows, claimed.lease, asked);
+    if (rows.length === 0) return;
+    for (const row of rows) this.#count(row, 1);
+    this.#attempts.begin({ ...claimed, rows });
   }
 
   #count({ project_id: projectId, function_id: functionId }: QueueRow, by: 1 | -1): void {

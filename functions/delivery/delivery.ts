@@ -27,7 +27,7 @@ import { globalsOfStored, type StoredEvent } from '../rules/stored-event.ts';
 import type { Variant } from '../rules/variants.ts';
 import { costOf } from '../rules/watcher.ts';
 import type { ItemStep, StepItem } from '../run.ts';
-import { RunnerLimitError } from '../runner.ts';
+import { isNoStep, RunnerLimitError } from '../runner.ts';
 import type { Compute } from './compute.ts';
 import type { Runnable } from './contents.ts';
 import type { Hosts } from './hosts.ts';
@@ -55,6 +55,8 @@ export interface DeliveryDependencies {
   capture(projectId: number, events: readonly FunctionEvent[]): Promise<void>;
   /** Stores how far an invocation is. Returns false if it belongs to somebody else by now. */
   keep(row: QueueRow, progress: Progress): Promise<boolean>;
+  /** Makes sure that it is ours until a request has ended that begins now. Returns false if it may belong to somebody else. */
+  secure(): Promise<boolean>;
 }
 
 /** What an attempt at an invocation came to. */
@@ -87,6 +89,7 @@ const NOTED = 256 * 1024;
 /** When a program begins anew for which there was no room, in milliseconds. */
 const AFTER_FULL = 2_000;
 const SHOWN = 2_048;
+const FAULT = 'The invocation could not be run, by a fault of Sluice. The log of the worker says which.';
 const LONGEST_DELAY = 30 * 86_400_000;
 
 const shortened = (text: string | null): string | null =>
@@ -219,8 +222,8 @@ export class Delivery {
         });
       }
     } catch (error) {
-      if (!(error instanceof RunnerLimitError)) throw error;
-      this.#program += error.milliseconds;
+      if (!isNoStep(error)) throw error;
+      if (error instanceof RunnerLimitError) this.#program += error.milliseconds;
       return this.#fail('failed', `Error executing function on event ${uuid}: ${error.message}`);
     }
     if (step.status === 'failed') {
@@ -246,6 +249,18 @@ export class Delivery {
   #later(): Outcome {
     const { attempt } = this.#row;
     const after = AFTER_FULL * (1 + Math.random());
+    return this.#outcome({ status: 'postponed', after, attempt, progress: this.#progress });
+  }
+
+  /** An error of ours has ended it. What the program has had is not asked for again. */
+  afterFault(): Outcome {
+    const attempt = this.#row.attempt + 1;
+    const age = Date.now() - Date.parse(this.#row.created_at);
+    // How often a request may be made is no limit for what is no fault of the function.
+    const { max_attempts: _, ...retry } = this.#runnable.delivery?.retry ?? {};
+    const after = nextAttempt({ attempt, age, retryAfter: null, random: Math.random() }, retry);
+    if (after === null) return this.#fail('failed', FAULT);
+    this.#log.add('error', `${FAULT} Retrying.`);
     return this.#outcome({ status: 'postponed', after, attempt, progress: this.#progress });
   }
 
@@ -289,6 +304,7 @@ export class Delivery {
       this.#row.progress = { ...this.#progress, answers: [...answers] };
       this.#row.attempt = 0;
     }
+    if (!(await this.#deps.secure())) return this.#outcome({ status: 'lost' });
     const attempt = this.#row.attempt + 1;
     let after: number | null = null;
     let fetched: Fetched;

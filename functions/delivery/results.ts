@@ -10,6 +10,7 @@ import { type Cost, charge } from '../rows/states.ts';
 import { stateLine } from '../rules/state-line.ts';
 import { WATCHER } from '../rules/watcher.ts';
 import type { Outcome } from './delivery.ts';
+import type { Leases } from './leases.ts';
 import { ended } from './outcomes.ts';
 import type { Load } from './shares.ts';
 
@@ -31,6 +32,11 @@ const MOST_CHARACTERS = 16_000_000;
 const GATHER = 5;
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 2_000;
+/**
+ * How long results wait for Postgres, in milliseconds. What is given up runs again. Nobody can begin it while Postgres is
+ * away, so the wait is much longer than a lease.
+ */
+const PATIENCE = 600_000;
 
 /** Classes of errors of Postgres: values and statements that it takes at no time. */
 const REFUSED = ['22', '54'];
@@ -42,9 +48,10 @@ const UNSTORABLE = 'What the invocation came to could not be stored.';
 export class Results {
   readonly #pool: Pool;
   readonly #logger: Pick<Logger, 'warn'>;
-  /** How long a result is worth writing, in milliseconds. After that somebody else has the invocation. */
-  readonly #patience: number;
   readonly #characters: Load['characters'];
+  readonly #leases: Pick<Leases, 'leaseOf' | 'release' | 'seconds'>;
+  /** When results are given up that Postgres did not take, in milliseconds. */
+  #end = Number.POSITIVE_INFINITY;
   #waiting: Result[] = [];
   #writing: Promise<void> | undefined;
 
@@ -52,13 +59,18 @@ export class Results {
   constructor(
     pool: Pool,
     logger: Pick<Logger, 'warn'>,
-    patience: number,
     { characters }: Pick<Load, 'characters'>,
+    leases: Pick<Leases, 'leaseOf' | 'release' | 'seconds'>,
   ) {
     this.#pool = pool;
     this.#logger = logger;
-    this.#patience = patience;
     this.#characters = characters;
+    this.#leases = leases;
+  }
+
+  /** From now on, results wait for Postgres no longer than a lease. */
+  hurry(): void {
+    this.#end = Date.now() + this.#leases.seconds * 1_000;
   }
 
   /**
@@ -89,6 +101,7 @@ export class Results {
       const ours = await this.#persistently(some);
       for (const one of some) {
         this.#characters.add(one.row.project_id, -sizeOf(one));
+        this.#leases.release(one.row, one.lease);
         one.done(ours.has(one.row.seq));
       }
     }
@@ -105,7 +118,7 @@ export class Results {
   }
 
   async #persistently(results: readonly Result[]): Promise<ReadonlySet<number>> {
-    const until = Date.now() + this.#patience;
+    const until = Date.now() + PATIENCE;
     for (let wait = FIRST_PAUSE; ; wait = Math.min(wait * 2, LONGEST_PAUSE)) {
       try {
         return await this.#transaction(results);
@@ -115,7 +128,7 @@ export class Results {
           'results of functions could not be written',
         );
         if (isRefused(error)) return this.#apart(results);
-        if (Date.now() + wait > until) return new Set();
+        if (Date.now() + wait > Math.min(until, this.#end)) return new Set();
         await pause(wait);
       }
     }
@@ -141,11 +154,13 @@ export class Results {
       const postponed: Postponed[] = [];
       for (const { row, lease, outcome, attempts, progress } of results) {
         const { status, error, attempt, after } = outcome;
+        const current = this.#leases.leaseOf(row.seq, lease);
         if (status === 'lost') continue;
-        if (status === 'postponed') postponed.push({ seq: row.seq, lease, attempt, progress, after });
+        if (status === 'postponed')
+          postponed.push({ seq: row.seq, lease: current, attempt, progress, after });
         else {
           const clean = error === null ? null : cleanText(error);
-          over.push({ row, lease, status, error: clean, attempts });
+          over.push({ row, lease: current, status, error: clean, attempts });
         }
       }
       const gone = await end(client, over);

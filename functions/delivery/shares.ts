@@ -29,8 +29,8 @@ const OF_A_PROJECT = 0.75;
 const OF_A_FUNCTION = 2 / 3;
 /** How much of that those of a project may have in progress, and all together. */
 const MOST_CHARACTERS = { ofProject: 32_000_000, ofAll: 128_000_000 };
-/** How many times events of a project are read at once. */
-const MOST_READS = 4;
+/** How many times events of a project are read at once. With the turns of the dispatch, they leave a connection to others. */
+const MOST_READS = 3;
 /** Results that are not written yet: at most so many for each place, and of one project a part of them. */
 const UNWRITTEN = 4;
 const UNWRITTEN_OF_A_PROJECT = 0.5;

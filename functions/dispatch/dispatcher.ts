@@ -1,6 +1,6 @@
 import { type Pool, transaction } from '../../db/pool.ts';
 import { ThreadPool } from '../../hog/threads/pool.ts';
-import { deleteBatches, takeBatches } from '../rows/batches.ts';
+import { deleteBatches, type Lane, takeBatches } from '../rows/batches.ts';
 import { takeLate, updateLate } from '../rows/late-batches.ts';
 import { DefinitionCache } from './definitions.ts';
 import { KEY_BYTES } from './event-rows.ts';
@@ -29,6 +29,14 @@ export interface DispatcherDependencies extends TurnDependencies {
 /** About how many events a turn takes. Each turn waits for its transaction, so a backlog needs large ones. */
 const EVENTS_AT_ONCE = 40_000;
 const MOST_BATCHES = 500;
+/** What leads to so many invocations in a turn keeps others waiting. */
+const MANY = 300;
+/** For how long a project has turns of its own after its events have led to much, in milliseconds. */
+const APART = 60_000;
+/** If no other project had events for so long, nobody has to be left a thread. In milliseconds. */
+const ALONE_AFTER = 10_000;
+
+type LaneName = 'common' | 'heavy';
 
 /** Turns stored events into invocations of functions. */
 export class Dispatcher {
@@ -40,7 +48,11 @@ export class Dispatcher {
     threads: 2,
     maxWaiting: 100,
   });
-  #batches = 16;
+  readonly #batches: Record<LaneName, number> = { common: 16, heavy: 16 };
+  /** Projects whose events lead to much, and until when they have turns of their own. */
+  readonly #heavy = new Map<number, number>();
+  /** When the last common turn had something to do. */
+  #lastCommon = 0;
 
   constructor(
     deps: DispatcherDependencies,
@@ -55,12 +67,44 @@ export class Dispatcher {
     return this.#threads.close();
   }
 
-  /** Takes the oldest batches that nobody else has taken. Returns how many events they had. */
+  /**
+   * Takes the oldest batches that nobody else has taken, but those of projects whose events lead to much: others would wait
+   * for all of it. Returns how many events they had.
+   */
   async turn(): Promise<number> {
+    const heavy = this.#heavyNow();
+    const lane: Lane | undefined = heavy.length > 0 ? { of: 'others', projects: heavy } : undefined;
+    const done = await this.#turn('common', lane, { leaves: new Set(heavy) });
+    if (done > 0) this.#lastCommon = Date.now();
+    return done;
+  }
+
+  /** Does the same for projects whose events lead to much. */
+  async heavyTurn(): Promise<number> {
+    const projects = this.#heavyNow();
+    if (projects.length === 0) return 0;
+    const leavesThread = Date.now() - this.#lastCommon < ALONE_AFTER;
+    return this.#turn('heavy', { of: 'these', projects }, { leavesThread });
+  }
+
+  #heavyNow(): number[] {
+    const now = Date.now();
+    for (const [projectId, until] of this.#heavy) if (until < now) this.#heavy.delete(projectId);
+    return [...this.#heavy.keys()];
+  }
+
+  async #turn(
+    name: LaneName,
+    lane: Lane | undefined,
+    limits: Partial<Pick<TurnLimits, 'leaves' | 'leavesThread'>>,
+  ): Promise<number> {
     const outcome = await transaction(this.#deps.pool, async (client) => {
-      const batches = await takeBatches(client, this.#batches);
+      const batches = await takeBatches(client, this.#batches[name], lane);
       if (batches.length === 0) return undefined;
-      const turn = new Turn(this.#deps, this.#definitions, this.#threads, client, this.#limits.common);
+      const turn = new Turn(this.#deps, this.#definitions, this.#threads, client, {
+        ...this.#limits.common,
+        ...limits,
+      });
       await turn.batches(batches.filter((one) => one.events > 0));
       await turn.countSkipped(batches);
       const queued = await writeFound(client, this.#definitions, turn.found);
@@ -72,13 +116,14 @@ export class Dispatcher {
     });
     if (!outcome) return 0;
     const { turn, queued, batches } = outcome;
+    for (const one of turn.found.heavy(MANY)) this.#heavy.set(one, Date.now() + APART);
     const events = batches.reduce((sum, one) => sum + one.events, 0);
     const share = Math.min(
       EVENTS_AT_ONCE / Math.max(1, events),
       BYTES_AT_ONCE / Math.max(1, turn.bytes),
       MOST_BATCHES / batches.length,
     );
-    this.#batches = Math.max(1, Math.ceil(share * batches.length));
+    this.#batches[name] = Math.max(1, Math.ceil(share * batches.length));
     const skipped = batches.flatMap((one) => one.skipped ?? []).reduce((sum, one) => sum + one.count, 0);
     this.#tell(queued, turn.found.missing, events + skipped);
     return events + skipped;

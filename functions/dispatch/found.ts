@@ -36,6 +36,12 @@ export class Found {
     if (count === room && !this.late.has(projectId)) this.late.set(projectId, []);
   }
 
+  /** The projects whose events led to much: to many invocations, or to more than a turn takes. */
+  heavy(many: number): number[] {
+    const some = [...this.#matchedOf].filter(([, count]) => count >= many).map(([projectId]) => projectId);
+    return [...new Set([...some, ...this.late.keys()])];
+  }
+
   addLate(projectId: number, keys: Buffer): void {
     const list = this.late.get(projectId);
     if (list) list.push(keys);

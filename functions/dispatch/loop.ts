@@ -67,8 +67,8 @@ export function startLoop(
 }
 
 /**
- * Dispatches events until it is closed. Events of projects whose filters take long have turns of their own, and so have
- * events of Sluice itself.
+ * Dispatches events until it is closed. Projects whose events lead to much have turns of their own, and so have events that
+ * were left for later, and events of Sluice itself.
  */
 export function startDispatch(
   dispatcher: Dispatcher,
@@ -77,14 +77,19 @@ export function startDispatch(
   logger: Pick<Logger, 'warn'>,
 ): DispatchLoop {
   const turns = [
-    ...[() => dispatcher.turn(), () => dispatcher.lateTurn(), () => internal.turn(), () => flood.turn()],
+    ...[() => dispatcher.turn(), () => dispatcher.heavyTurn(), () => dispatcher.lateTurn()],
+    ...[() => internal.turn(), () => flood.turn()],
   ];
   const loops = [
     ...turns.map((turn) => startLoop(turn, logger)),
     startLoop(() => flood.look(), logger, FLOODS_EVERY),
   ];
   return {
-    stir: () => loops[0]?.stir(),
+    stir() {
+      // Both take what was just stored.
+      loops[0]?.stir();
+      loops[1]?.stir();
+    },
     async close() {
       await Promise.all(loops.map((one) => one.close()));
       await dispatcher.close();

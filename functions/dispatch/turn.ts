@@ -46,6 +46,8 @@ export interface TurnLimits {
   mostBytes: number;
   /** Whether a thread is left to other turns. */
   leavesThread: boolean;
+  /** Projects whose events are left to turns of their own, whatever they lead to. */
+  leaves?: ReadonlySet<number>;
 }
 export const COMMON: TurnLimits = {
   ...{ limit: 200, room: 10_000, roomBesideOthers: 1_000, takesFirst: false },
@@ -59,6 +61,13 @@ export const ALONE: TurnLimits = {
 
 /** Filters took more than a thread has. What they were asked about is not known. */
 class ThreadLostError extends Error {}
+
+const NONE: ReadonlySet<number> = new Set();
+
+const keysIn = (keys: Buffer = Buffer.alloc(0)): Buffer[] =>
+  Array.from({ length: keys.length / KEY_BYTES }, (_, index) =>
+    keys.subarray(index * KEY_BYTES, (index + 1) * KEY_BYTES),
+  );
 
 /** Which events were read. */
 class Seen {
@@ -84,9 +93,7 @@ class Seen {
   missing(keys: Buffer, xid?: number): Buffer[] {
     const seen = xid === undefined ? [...this.#keys.values()].flat() : (this.#keys.get(xid) ?? []);
     const known = new Set(seen.flatMap(idsOf));
-    return Array.from({ length: keys.length / KEY_BYTES }, (_, index) =>
-      keys.subarray(index * KEY_BYTES, (index + 1) * KEY_BYTES),
-    ).filter((one) => !keysOf(one).some((key) => known.has(idOf(key))));
+    return keysIn(keys).filter((one) => !keysOf(one).some((key) => known.has(idOf(key))));
   }
 }
 
@@ -125,7 +132,7 @@ export class Turn {
 
   async batches(batches: readonly Batch[]): Promise<void> {
     try {
-      await this.#batches(batches);
+      await this.#batches(await this.#withoutLeft(batches));
     } catch (error) {
       if (!(error instanceof ThreadLostError)) throw error;
       this.#deps.logger.warn({ err: error.cause }, error.message);
@@ -134,6 +141,28 @@ export class Turn {
       const ids = batches.map(({ id }) => id);
       for (const keys of (await batchKeys(this.#client, ids)).values()) this.#leave(keys);
     }
+  }
+
+  /** Leaves the events of some projects for later. Returns the batches as they are without them. */
+  async #withoutLeft(batches: readonly Batch[]): Promise<readonly Batch[]> {
+    const leaves = this.#limits.leaves ?? NONE;
+    const mixed = batches.filter(({ projects }) => projects.some((one) => leaves.has(one)));
+    if (mixed.length === 0) return batches;
+    const keys = await batchKeys(
+      this.#client,
+      mixed.map(({ id }) => id),
+    );
+    const left = new Map<number, number>();
+    for (const { xid } of mixed) {
+      const own = keysIn(keys.get(xid)).filter((key) => leaves.has(key.readInt32BE(0)));
+      for (const key of own) this.found.addLate(key.readInt32BE(0), key);
+      left.set(xid, own.length);
+    }
+    return batches.map((one) => ({
+      ...one,
+      projects: one.projects.filter((project) => !leaves.has(project)),
+      events: one.events - (left.get(one.xid) ?? 0),
+    }));
   }
 
   #forget(): void {
@@ -207,7 +236,10 @@ export class Turn {
       this.#client,
       batches.map(({ id }) => id),
     );
-    const missing = batches.flatMap(({ xid }) => this.#seen.missing(keys.get(xid) ?? Buffer.alloc(0), xid));
+    const leaves = this.#limits.leaves ?? NONE;
+    const missing = batches
+      .flatMap(({ xid }) => this.#seen.missing(keys.get(xid) ?? Buffer.alloc(0), xid))
+      .filter((key) => !leaves.has(key.readInt32BE(0)));
     const beside = this.#cache.beside([...new Set(batches.flatMap((one) => one.projects))]);
     const before = this.#rows;
     for (let at = 0; at < missing.length && !this.#isFull; at += KEYS_AT_ONCE) {

@@ -74,15 +74,22 @@ export interface Batch {
   noted_at: number;
 }
 
+/** Which batches to take: those with events of these projects only, or those with events of others, too. */
+export interface Lane {
+  of: 'these' | 'others';
+  projects: readonly number[];
+}
+
 /** Takes the oldest batches that nobody else has taken, until the transaction ends. */
-export async function takeBatches(queryable: Queryable, limit: number): Promise<Batch[]> {
+export async function takeBatches(queryable: Queryable, limit: number, lane?: Lane): Promise<Batch[]> {
   const { rows } = await queryable.query({
-    name: 'take-function-batches',
+    name: `take-function-batches${lane ? `-of-${lane.of}` : ''}`,
     text: `select id, xid::text::bigint as xid, events, projects, partition, from_page, to_page, skipped,
              ((extract(epoch from noted_at) - extract(epoch from timestamptz '2000-01-01 00:00:00+00')) * 1000000)::bigint
                as noted_at
-           from function_batches order by id limit $1 for update skip locked`,
-    values: [limit],
+           from function_batches${lane ? ` where ${lane.of === 'others' ? 'not ' : ''}projects <@ $2::int[]` : ''}
+           order by id limit $1 for update skip locked`,
+    values: lane ? [limit, lane.projects] : [limit],
   });
   return rows;
 }

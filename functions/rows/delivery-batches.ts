@@ -57,7 +57,7 @@ export async function claimBatches(
   const { rows } = await queryable.query({
     name: 'claim-delivery-batches',
     text: `update function_queue q set lease = $3, held = true, due_at = clock_timestamp() + $4 * interval '1 second'
-     from (select batch, bool_or(lease is not null) as lost, min(due_at) as due_at from function_queue
+     from (select batch, (array_agg(lease) filter (where lease is not null))[1] as lease, min(due_at) as due_at from function_queue
        where project_id = $1 and function_id = $2 and batch is not null and due_at <= clock_timestamp()
        group by batch order by min(due_at), batch limit $5) due
      where q.batch = due.batch and q.project_id = $1 returning ${CLAIMED}, q.batch`,

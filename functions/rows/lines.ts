@@ -86,9 +86,9 @@ export async function claimInOrder(
   const { rows } = await queryable.query({
     name: 'claim-invocations-in-order',
     text: `update function_queue q set lease = $4, held = true, due_at = clock_timestamp() + $5 * interval '1 second'
-     from (select found.seq, found.lost, found.due_at from unnest($1::int[], $2::uuid[], $3::int[])
+     from (select found.seq, found.lease, found.due_at from unnest($1::int[], $2::uuid[], $3::int[])
          as w (project_id, function_id, count)
-       cross join lateral (select c.seq, c.lease is not null as lost, c.due_at from (${DUE_LONGEST}) c
+       cross join lateral (select c.seq, c.lease, c.due_at from (${DUE_LONGEST}) c
          where c.distinct_id is null or c.line is not null and not ${EARLIER}
          order by c.due_at, c.seq limit w.count) found) due
      where q.seq = due.seq and q.due_at <= clock_timestamp() returning ${CLAIMED}, q.line`,

@@ -72,8 +72,8 @@ export interface QueueRow {
   created_at: string;
   attempt: number;
   progress: Progress | null;
-  /** Whether an attempt before was lost. */
-  was_lost: boolean;
+  /** The lease that had ended without a result. Null: there was none. */
+  was_lease: string | null;
   /** When it was due. */
   was_due: string;
   /** Those with the same line run one after the other. Absent: the order does not matter. */
@@ -87,7 +87,7 @@ export interface QueueRow {
 /** What a claim returns of rows `q`. */
 export const CLAIMED = `q.seq, q.id, q.project_id, q.function_id, q.version, q.mapping, q.event_uuid, q.event_timestamp,
   q.distinct_id, q.person_id, q.groups, q.globals, q.clock, q.seed, q.created_at, q.attempt, q.progress,
-  due.lost as was_lost, due.due_at as was_due`;
+  due.lease as was_lease, due.due_at as was_due`;
 
 /** How many invocations of a function to claim. */
 export interface Want {
@@ -111,9 +111,9 @@ export async function claim(
   const { rows } = await queryable.query({
     name: isHeld ? 'claim-held-invocations' : 'claim-invocations',
     text: `with due as materialized (
-       select found.seq, found.lost, found.due_at from unnest($1::int[], $2::uuid[], $3::int[], $4::timestamptz[])
+       select found.seq, found.lease, found.due_at from unnest($1::int[], $2::uuid[], $3::int[], $4::timestamptz[])
          as w (project_id, function_id, count, since)
-       cross join lateral (select c.seq, c.lease is not null as lost, c.due_at from function_queue c
+       cross join lateral (select c.seq, c.lease, c.due_at from function_queue c
          where c.project_id = w.project_id and c.function_id = w.function_id
            and c.due_at >= w.since and c.due_at <= clock_timestamp()
          order by c.due_at, c.seq limit w.count for update skip locked) found)
@@ -234,6 +234,32 @@ export async function giveBack(
       lease,
     ],
   });
+}
+
+/** Of leases that were to be made longer: those that still hold, and whether they are longer now. */
+export type Extended = ReadonlyMap<number, boolean>;
+
+/**
+ * Makes leases longer, by so many seconds from now. What another statement has locked stays as it is: it may be ending just
+ * then, or change hands.
+ */
+export async function extendLeases(
+  queryable: Queryable,
+  leases: readonly { seq: number; lease: string }[],
+  seconds: number,
+): Promise<Extended> {
+  const { rows } = await queryable.query({
+    name: 'extend-invocation-leases',
+    text: `with asked as (select * from unnest($1::bigint[], $2::uuid[]) as a (seq, lease)),
+       ours as materialized (select q.seq from asked a join function_queue q on q.seq = a.seq and q.lease = a.lease),
+       free as materialized (select q.seq from asked a join function_queue q on q.seq = a.seq and q.lease = a.lease
+         for update of q skip locked),
+       longer as (update function_queue q set due_at = clock_timestamp() + $3 * interval '1 second'
+         from free where q.seq = free.seq returning q.seq)
+     select ours.seq, longer.seq is not null as is_longer from ours left join longer on longer.seq = ours.seq`,
+    values: [leases.map(({ seq }) => seq), leases.map(({ lease }) => lease), seconds],
+  });
+  return new Map(rows.map((row) => [row.seq, row.is_longer]));
 }
 
 /** Stores how far an invocation is, if its lease still holds, and makes the lease longer. */

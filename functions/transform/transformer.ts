@@ -3,7 +3,7 @@ import type { Notices } from '../../capture/parse/notices.ts';
 import type { TransformEvents, TransformedProject } from '../../capture/transform.ts';
 import { nextTurn } from '../../db/loop-turns.ts';
 import type { HostOptions } from '../../hog/host/index.ts';
-import { ThreadError, ThreadPool } from '../../hog/threads/pool.ts';
+import { ThreadError, type ThreadErrorCode, ThreadPool } from '../../hog/threads/pool.ts';
 import { refuse } from '../../refusals.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { Registry } from '../../telemetry/metrics.ts';
@@ -47,6 +47,10 @@ const OF_A_JOB = 1_000;
 const EVENTS_OF_A_JOB = 200;
 const BYTES_OF_A_JOB = 1024 * 1024;
 const LONGEST_JOB = 30_000;
+const givenUpBecause = (code: ThreadErrorCode): string =>
+  code === 'unsent'
+    ? 'What the transformations made of the event nests too deep.'
+    : `The transformations took too much ${code === 'timeout' ? 'time' : 'memory'} and were ended.`;
 const MAX_WAITING = 400;
 const MAX_WAITING_OF_ONE = 40;
 /** What programs may return for a request, in bytes by estimate: for all of it, and for each of its events. */
@@ -272,11 +276,7 @@ class RunningTransformer implements Transformer {
       // A program has ended the thread. Alone, each event shows whether it was the one.
       if (some.length > 1) return this.#inThread(request, 1);
       request.spent += performance.now() - began;
-      const what = error.code === 'timeout' ? 'time' : 'memory';
-      this.#settle(
-        request,
-        this.#givenUp(request, `The transformations took too much ${what} and were ended.`),
-      );
+      this.#settle(request, this.#givenUp(request, givenUpBecause(error.code)));
     }
   }
 

@@ -36,6 +36,8 @@ export interface ThreadAnswer<Answer> {
   answer?: Answer;
   /** Why there is no answer. */
   failure?: Failure;
+  /** Why the answer that there is cannot be sent. */
+  unsent?: string;
   /** True if the thread should be replaced, because it can no longer be trusted or has grown. */
   worn?: boolean;
 }
@@ -47,8 +49,9 @@ export interface ThreadAnswer<Answer> {
  * - `timeout`: the job took longer than its budget
  * - `lost`: its thread ended, usually because it ran out of memory
  * - `failed`: the thread says so; `failure` has the reason
+ * - `unsent`: the job, or its answer, is nothing that can be sent to another thread: it nests too deep, for example
  */
-export type ThreadErrorCode = 'busy' | 'timeout' | 'lost' | 'failed';
+export type ThreadErrorCode = 'busy' | 'timeout' | 'lost' | 'failed' | 'unsent';
 
 export class ThreadError extends Error {
   override readonly name = 'ThreadError';
@@ -84,6 +87,8 @@ interface Slot<Job, Answer> {
 }
 
 const NOBODY = '';
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Where this process keeps compiled code, if anywhere, as a variable for its threads. Node makes one directory in it for each version. */
 function compiledCode(): Record<string, string> {
@@ -221,9 +226,8 @@ export class ThreadPool<Job, Answer> {
     try {
       slot.worker.postMessage(request, job.transfer);
     } catch (error) {
-      // What nests too deep cannot be sent to a thread, for example.
       this.#release(slot, false);
-      job.reject(error);
+      job.reject(new ThreadError('unsent', messageOf(error)));
       this.#next();
     }
   }
@@ -263,11 +267,12 @@ export class ThreadPool<Job, Answer> {
     return slot;
   }
 
-  #answer(slot: Slot<Job, Answer>, { id, answer, failure, worn }: ThreadAnswer<Answer>): void {
+  #answer(slot: Slot<Job, Answer>, { id, answer, failure, unsent, worn }: ThreadAnswer<Answer>): void {
     const { job } = slot;
     if (job?.id !== id) return;
     this.#release(slot, worn === true);
-    if (failure) job.reject(new ThreadError('failed', failure.message, failure));
+    if (unsent !== undefined) job.reject(new ThreadError('unsent', unsent));
+    else if (failure) job.reject(new ThreadError('failed', failure.message, failure));
     else job.resolve(answer as Answer);
     this.#next();
   }
@@ -287,7 +292,7 @@ export class ThreadPool<Job, Answer> {
     if (!this.#slots.includes(slot)) return;
     const { job } = slot;
     this.#release(slot, true);
-    job?.reject(new ThreadError('lost', error instanceof Error ? error.message : String(error)));
+    job?.reject(new ThreadError('lost', messageOf(error)));
     this.#next();
   }
 

@@ -28,7 +28,12 @@ export function serveThread<Job, Answer>({ work, isWorn, transfer }: Service<Job
     } catch (error) {
       sent = { id, failure: failureOf(error), worn: isWorn?.(error) ?? false };
     }
-    parentPort?.postMessage(sent, moved);
+    try {
+      parentPort?.postMessage(sent, moved);
+    } catch (error) {
+      // The thread would end, and take its next jobs with it.
+      parentPort?.postMessage({ id, unsent: failureOf(error).message, worn: sent.worn ?? false });
+    }
   });
 }
 

@@ -32,7 +32,7 @@ long(
     const numbers = [0, 1, 2_500, 4_999, 5_000];
     await world.capture(numbers.map((n) => ({ event: `wanted ${n}` })));
     const one = dispatcher();
-    while ((await one.turn()) > 0 || (await one.lateTurn()) > 0);
+    while ((await one.turn()) > 0 || (await one.heavyTurn()) > 0 || (await one.lateTurn()) > 0);
     await one.close();
     const { rows } = await world.api.pool.query(
       `select f.name, count(*)::int as count from function_queue q join functions f on f.id = q.function_id
@@ -55,7 +55,7 @@ long(
     }));
     await world.capture(batch);
     const one = dispatcher();
-    while ((await one.turn()) > 0 || (await one.lateTurn()) > 0);
+    while ((await one.turn()) > 0 || (await one.heavyTurn()) > 0 || (await one.lateTurn()) > 0);
     await one.close();
     const { rows } = await world.api.pool.query(
       'select count(*)::int as all, count(distinct event_uuid)::int as events from function_queue where function_id = $1',

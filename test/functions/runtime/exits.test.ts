@@ -1,8 +1,10 @@
 // What a worker has claimed ends, waits for its next attempt, or is given back: whatever happens meanwhile, nothing waits
 // until the claim is over. The claims of these workers last longer than the test is ready to wait.
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { Outcome } from '../../../functions/delivery/delivery.ts';
+import { Leases } from '../../../functions/delivery/leases.ts';
 import { ended, postponed } from '../../../functions/delivery/outcomes.ts';
 import { Results } from '../../../functions/delivery/results.ts';
 import { Load } from '../../../functions/delivery/shares.ts';
@@ -35,9 +37,18 @@ const together = (event: string, batch: object) =>
   });
 const events = (event: string, count: number, more: object = {}) =>
   Array.from({ length: count }, (_, id) => ({ event, properties: { id, ...more } }));
+const numbers = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
 const arrived = (path: string) => world.arrivals.filter((one) => one.path === path);
 const rows = async (sql: string, values: unknown[] = []) => (await world.api.pool.query(sql, values)).rows;
 const statuses = async (id: string) => (await world.history(id)).map(({ status }) => status);
+
+/** Queues five invocations of a function. */
+const enqueue = (id: string, { projectId }: Tenant) =>
+  world.api.pool.query(
+    `insert into function_queue (id, project_id, function_id, version, globals, clock, seed)
+     select gen_random_uuid(), $1, $2, 1, '{"event": {"uuid": "", "properties": {}}}', now(), 1 from generate_series(1, 5)`,
+    [projectId, id],
+  );
 
 /** Runs a worker until nothing is left to do. */
 async function work(): Promise<void> {
@@ -181,6 +192,33 @@ describe('a claim', () => {
     if (name === 'paused') await world.change(id, { enabled: false });
   });
 
+  test('of a worker that stood still while another one took over sends nothing', async () => {
+    const id = await world.create(on('stalled'));
+    await world.capture(events('stalled', 3));
+    let isOver = false;
+    meanwhile(
+      'claim-invocations',
+      once(async () => {
+        await world.api.pool.query(
+          "update function_queue set lease = $2, due_at = clock_timestamp() + interval '1 hour' where function_id = $1",
+          [id, LEASE],
+        );
+        // Longer than its lease.
+        await pause(1_200);
+        isOver = true;
+      }),
+    );
+    const runtime = world.start({ delivering: { leaseSeconds: 1 } });
+    await eventually(async () => isOver);
+    await world.stop(runtime);
+    expect(arrived('stalled')).toEqual([]);
+    expect(await rows('select lease from function_queue where function_id = $1', [id])).toEqual(
+      Array(3).fill({ lease: LEASE }),
+    );
+    await rows('delete from function_queue where function_id = $1', [id]);
+    await world.change(id, { enabled: false });
+  });
+
   test('of a worker that stops leaves nothing behind', async () => {
     const ids = [
       await world.create(on('stops')),
@@ -204,19 +242,15 @@ describe('what cannot be read', () => {
   test('of one function delays no other of its project, and goes on when it can', async () => {
     const broken = await world.create(on('broken'), bob);
     const works = await world.create(on('works'), bob);
-    const [{ inputs }] = await rows('select inputs from functions where id = $1', [broken]);
+    const [{ schema }] = await rows('select inputs_schema as schema from functions where id = $1', [broken]);
     const store = (value: unknown) =>
-      world.api.pool.query('update functions set inputs = $2 where id = $1', [broken, JSON.stringify(value)]);
-    // Both have been matched when one of them breaks, so both are claimed at once.
-    await world.change(broken, { paused: true }, bob);
-    await world.change(works, { paused: true }, bob);
-    const matching = world.start();
-    await world.capture([...events('broken', 5), ...events('works', 5)], bob);
-    await eventually(async () => {
-      const waiting = await rows('select from function_queue where project_id = $1', [bob.projectId]);
-      return waiting.length === 10;
+      rows('update functions set inputs_schema = $2 where id = $1', [broken, JSON.stringify(value)]);
+    // Both wait when the worker begins, so they are claimed at once.
+    for (const id of [broken, works]) await enqueue(id, bob);
+    const claims: unknown[][] = [];
+    meanwhile('claim-invocations', async ([, functions = []]) => {
+      claims.push(functions);
     });
-    await world.stop(matching);
     const own = new Set(
       (await rows('select seq from function_queue where function_id = $1', [works])).map(({ seq }) => seq),
     );
@@ -224,14 +258,13 @@ describe('what cannot be read', () => {
     meanwhile('postpone-invocations', async ([seqs = []]) => {
       postponed.push(...seqs);
     });
-    await world.change(broken, { paused: false }, bob);
-    await world.change(works, { paused: false }, bob);
-    await store({ url: null });
+    await store(null);
     const runtime = world.start();
     await eventually(async () => (await world.history(works)).length === 5 && postponed.length >= 5);
+    expect(claims[0]).toEqual(expect.arrayContaining([broken, works]));
     expect(postponed.filter((seq) => own.has(seq))).toEqual([]);
     expect(await statuses(broken)).toEqual([]);
-    await store(inputs);
+    await store(schema);
     await world.change(broken, { name: 'mended' }, bob);
     await world.idle();
     await world.stop(runtime);
@@ -259,6 +292,69 @@ describe('what cannot be read', () => {
   });
 });
 
+describe('what cannot be sent to a thread', () => {
+  const DEEP = 6_000;
+
+  test('ends as failed and says why, and those that are run with it succeed', async () => {
+    const id = await world.create(on('deep'));
+    const properties = (index: number) =>
+      index === 2 ? `{"id": 2, "deep": ${'['.repeat(DEEP)}${']'.repeat(DEEP)}}` : `{"id": ${index}}`;
+    const globals = numbers(5).map(
+      (index) => `{"event": {"uuid": "", "event": "deep", "properties": ${properties(index)}}}`,
+    );
+    await world.api.pool.query(
+      `insert into function_queue (id, project_id, function_id, version, distinct_id, globals, clock, seed)
+       select gen_random_uuid(), $1, $2, 1, 'ada-' || n, g, now(), 1
+       from unnest($3::json[]) with ordinality as one (g, n)`,
+      [world.anna.projectId, id, globals],
+    );
+    await work();
+    expect((await statuses(id)).sort()).toEqual(['failed', ...Array(4).fill('succeeded')]);
+    expect(
+      arrived('deep')
+        .map(({ body }) => JSON.parse(body).id)
+        .sort(),
+    ).toEqual([1, 3, 4, 5]);
+    const path = `/api/projects/${world.anna.projectId}/hog_functions/${id}/invocations/?open=true`;
+    expect((await world.api.request(world.anna, 'GET', path)).json().results).toMatchObject([
+      { distinct_id: 'ada-2', error: expect.stringContaining('works with values that nest too deep') },
+    ]);
+    await world.change(id, { enabled: false });
+  });
+});
+
+test('an error of ours is repeated like a request without an answer, after what was sent, and ends as failed', async () => {
+  const path = `/api/projects/${world.anna.projectId}/hog_functions/`;
+  const guard = await world.api.request(world.anna, 'POST', path, {
+    ...{ type: 'transformation', enabled: true, on_error: 'refuse' },
+    hog: "if (event.event == 'told') { throw Error('no') } return event",
+  });
+  expect(guard.statusCode).toBe(201);
+  const id = await world.create(
+    on('fault', {
+      hog: "fetch(inputs.url); postHogCapture({'event': 'told'})",
+      delivery: { retry: { max_attempts: 1 } },
+    }),
+  );
+  // It is so old that it has the first three attempts only.
+  await rows("update functions set enabled_at = now() - interval '3 days' where id = $1", [id]);
+  await rows(
+    `insert into function_queue (id, project_id, function_id, version, globals, clock, seed, created_at)
+     values (gen_random_uuid(), $1, $2, 1, $3, now(), 1, now() - interval '2 days')`,
+    [world.anna.projectId, id, JSON.stringify({ event: { uuid: '', distinct_id: 'ada', properties: {} } })],
+  );
+  await work();
+  expect(await world.history(id)).toMatchObject([
+    { status: 'failed', error: expect.stringContaining('by a fault of Sluice') },
+  ]);
+  expect(arrived('fault')).toHaveLength(1);
+  expect(await world.totals(id)).toMatchObject({ failed: 1 });
+  const retries = (await world.logs(id)).filter(({ message }) => message.endsWith('Retrying.'));
+  expect(retries).toHaveLength(2);
+  await world.change(id, { enabled: false });
+  await world.change(guard.json().id, { enabled: false });
+});
+
 describe('results', () => {
   const succeeded: Outcome = { ...ended('failed', ''), status: 'succeeded', error: null };
 
@@ -277,7 +373,7 @@ describe('results', () => {
   test('that cannot be stored end as failed, and those that are written with them are stored', async () => {
     const id = await world.create({ ...on('results'), enabled: false });
     const own = await claimed(id);
-    const results = new Results(world.api.pool, logger, 600_000, new Load());
+    const results = new Results(world.api.pool, logger, new Load(), new Leases(world.api.pool, logger, 600));
     const written = own.map((row, at) =>
       results.add(row, LEASE, at === 2 ? postponed(row, Number.NaN) : succeeded),
     );
@@ -293,7 +389,7 @@ describe('results', () => {
     const id = await world.create({ ...on('results'), enabled: false });
     const own = await claimed(id);
     const load = new Load();
-    const results = new Results(world.api.pool, logger, 600_000, load);
+    const results = new Results(world.api.pool, logger, load, new Leases(world.api.pool, logger, 600));
     const sizes: number[] = [];
     meanwhile('postpone-invocations', async (values) => {
       sizes.push((values[3] as string[]).length);

@@ -97,6 +97,47 @@ describe('a turn of the dispatch', () => {
     await world.change(quick, { enabled: false });
   });
 
+  test('does not take events of a project whose events lead to much; these have turns of their own', async () => {
+    const mappings = Array.from({ length: 100 }, (_, number) => ({ name: `${number}` }));
+    const id = await world.create(on('paid', { mappings }), bob);
+    const quick = await world.create(on('paid'));
+    const { projectId: ofAnna } = world.anna;
+    const { projectId: ofBob } = bob;
+    const isMixed = 'select from function_batches where projects @> $1';
+    await dispatching({}, async (dispatcher) => {
+      await world.capture(events('paid', 4), bob);
+      while ((await dispatcher.turn()) > 0);
+      expect(await queuedOf(bob)).toBe(400);
+      await world.capture(events('paid', 4), bob);
+      await world.capture(events('paid', 5));
+      while ((await dispatcher.turn()) > 0);
+      expect([await queuedOf(world.anna), await queuedOf(bob)]).toEqual([5, 400]);
+      while ((await dispatcher.heavyTurn()) > 0);
+      expect([await queuedOf(world.anna), await queuedOf(bob)]).toEqual([5, 800]);
+
+      // Requests that come at the same time are stored together.
+      let rounds = 0;
+      while ((await rows(isMixed, [[ofAnna, ofBob]])).length === 0) {
+        rounds += 1;
+        const both = () => [world.capture(events('paid', 1)), world.capture(events('paid', 1), bob)];
+        await Promise.all([...both(), ...both(), ...both()]);
+      }
+      while ((await dispatcher.turn()) > 0);
+      expect(await queuedOf(world.anna)).toBe(5 + 3 * rounds);
+      while ((await dispatcher.heavyTurn()) > 0);
+      expect(await queuedOf(bob)).toBeLessThan(800 + 300 * rounds);
+      while ((await dispatcher.lateTurn()) > 0);
+      expect([await queuedOf(world.anna), await queuedOf(bob)]).toEqual([5 + 3 * rounds, 800 + 300 * rounds]);
+      const found = await rows(
+        'select count(distinct (function_id, event_uuid, mapping))::int as n from function_queue where project_id = $1',
+        [ofBob],
+      );
+      expect(found[0].n).toBe(800 + 300 * rounds);
+    });
+    await world.change(id, { enabled: false }, bob);
+    await world.change(quick, { enabled: false });
+  });
+
   test('takes an event that leads to more invocations than there is room for, when nobody else waits for it', async () => {
     const mappings = Array.from({ length: 20 }, (_, number) => ({ name: `${number}` }));
     const id = await world.create(on('paid', { mappings }), bob);

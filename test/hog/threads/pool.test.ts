@@ -77,7 +77,15 @@ describe('a pool of threads', () => {
     const pool = poolOf({ threads: 1 });
     let deep: unknown[] = [];
     for (let level = 0; level < 100_000; level += 1) deep = [deep];
-    await expect(pool.run(echo(deep), long())).rejects.toThrow('call stack');
+    expect(await codeOf(pool.run(echo(deep), long()))).toBe('unsent');
+    // The thread that makes such a thing goes on.
+    const [first, answer, last] = [
+      pool.run({ kind: 'thread' }, long()),
+      pool.run({ kind: 'nest', levels: 100_000 }, long()),
+      pool.run({ kind: 'thread' }, long()),
+    ];
+    expect(await codeOf(answer)).toBe('unsent');
+    expect(await last).toBe(await first);
     const jobs = [echo(1), echo(deep), echo(2)].map((job) => pool.run(job, long()));
     expect((await Promise.allSettled(jobs)).map(({ status }) => status)).toEqual([
       ...['fulfilled', 'rejected', 'fulfilled'],

@@ -1,11 +1,21 @@
 // A thread for the tests of the pool.
+import { threadId } from 'node:worker_threads';
 import { serveThread } from '../../../hog/threads/serve.ts';
 
-export type Job = { kind: 'echo'; value: unknown } | { kind: 'spin' } | { kind: 'fail' } | { kind: 'exit' };
+export type Job =
+  | { kind: 'echo'; value: unknown }
+  | { kind: 'nest'; levels: number }
+  | { kind: 'thread' | 'spin' | 'fail' | 'exit' };
 
 serveThread({
   work: (job: Job): unknown => {
     if (job.kind === 'echo') return job.value;
+    if (job.kind === 'thread') return threadId;
+    if (job.kind === 'nest') {
+      let deep: unknown[] = [];
+      for (let level = 0; level < job.levels; level += 1) deep = [deep];
+      return deep;
+    }
     if (job.kind === 'fail') throw Object.assign(new TypeError('wrong'), { field: 'x', detail: null });
     if (job.kind === 'exit') process.exit(3);
     for (;;);

@@ -2849,8 +2849,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a list of events leaves out weeks of its times',
     file: 'db/events.ts',
-    from: 'const from = [after, ...(ascending ?',
-    to: 'const from = [before, ...(ascending ?',
+    from: '[after, ...(ascending ?',
+    to: '[before, ...(ascending ?',
     test: 'test/queries/weeks.test.ts',
     named: 'answers as one that reads all',
   },
@@ -3218,7 +3218,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'what ends while its project is deleted leaves its log behind',
-    file: 'db/project-tables.ts',
+    file: 'db/project-data.ts',
     from: "tables.filter((one) => one.kind !== 'history')",
     to: "tables.filter((one) => one.kind === 'data')",
     test: 'test/functions/runtime/deleted.test.ts',

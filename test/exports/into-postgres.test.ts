@@ -112,7 +112,7 @@ describe('what the operator has to mend', () => {
       'a type that no value can be read as',
       {
         before: () => `create table ${table} (${own}, distinct_id integer)`,
-        says: /takes none of the 40 rows \(invalid input syntax for type integer: "user-1"/,
+        says: /takes none of the 40 rows \(column "distinct_id": invalid input syntax for type integer: "user-1"/,
         mend: () => sql(`alter table ${table} alter column distinct_id type text`),
       },
     ],

@@ -190,14 +190,15 @@ export async function listEvents(
 
 /** Divides the times of a page into parts. One is read if those before have too few events. */
 async function partsOf(client: Transaction, query: EventQuery): Promise<Part[]> {
-  const { projectId, after, before, position, ascending, offset } = query;
+  const { projectId, personId, after, before, position, ascending, offset } = query;
   const weeks = query.weeks ?? (query.source ? [] : await readSealedWeeks(client, projectId));
   const times = between(
     [after, ...(ascending ? [position?.timestamp] : [])],
     [before, ...(ascending ? [] : [position?.timestamp])],
   );
-  // What an offset skips in one part is not known in the next one.
-  const edges = offset > 0 ? [] : nearestEdges(weeks, times, ascending ? 'first' : 'last');
+  // What an offset skips in one part is not known in the next one. A person has few events, so all parts would be read.
+  const edges =
+    offset > 0 || personId !== undefined ? [] : nearestEdges(weeks, times, ascending ? 'first' : 'last');
   return [undefined, ...edges].map((edge, index) => {
     const next = edges[index];
     const [since, until] = ascending ? [edge, next] : [next, edge];

@@ -32,7 +32,8 @@ function casesOf({ events, project }: Measured, from: number, to: number): Case[
   ];
 }
 
-const uuidOf = (who: number): string => {
+/** The id of the person with this number. */
+export const uuidOf = (who: number): string => {
   const hash = createHash('md5').update(String(who)).digest('hex');
   return [hash.slice(0, 8), hash.slice(8, 12), hash.slice(12, 16), hash.slice(16, 20), hash.slice(20)].join(
     '-',

@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto';
 import { hashRows } from '../../exports/runs/source.ts';
 import { createParser } from '../../hog/parser/index.ts';
 import { modelQuery } from '../../models/index.ts';
 import { DAY, NOW } from '../event-queries/dataset.ts';
+import { uuidOf } from '../event-queries/few.ts';
 import type { Installation } from './installation.ts';
 
 /** Reads something, and says how many rows it found. */
@@ -18,12 +18,6 @@ export interface Readings {
 const MINUTE = 60_000;
 /** Whatever is read of a range of times is read of the days that the young installation has too. */
 const DAYS = 6;
-
-const uuidOf = (who: number): string =>
-  createHash('md5')
-    .update(String(who))
-    .digest('hex')
-    .replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
 /** What is read of an installation, by the API of a port and as a worker does it. */
 export function createReadings(

@@ -1,6 +1,7 @@
 import { getCompileCacheDir } from 'node:module';
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
+import { ProcessorTime } from './processor-time.ts';
 
 export interface ThreadPoolOptions {
   /** The module that a thread runs. It calls `serveThread`. */
@@ -13,7 +14,10 @@ export interface ThreadPoolOptions {
   maxWaitingOfOne?: number;
 }
 
-/** The time that all jobs for one purpose may take together. Waiting for a thread does not count. */
+/**
+ * The time that all jobs for one purpose may take together. Waiting for a thread does not count, and neither does waiting for
+ * a processor where the system tells how long a thread has computed. A job ends after `MOST_WAITING` times its rest all the same.
+ */
 export interface Budget {
   limitMs: number;
   usedMs: number;
@@ -69,19 +73,30 @@ interface Waiting<Job, Answer> extends ThreadRequest<Job> {
   owner: string;
   transfer: readonly ArrayBuffer[];
   budget: Budget;
+  /** When the thread began with it, and how long the thread had computed before. */
   started: number;
+  computed: number | null;
   resolve(answer: Answer): void;
   reject(error: unknown): void;
 }
 
 /** What a thread says when its modules are loaded. Only then the time of its first job begins. */
-export const READY = 'ready';
+export interface Ready {
+  /** What the system calls the thread. */
+  thread: string | null;
+}
+
+/** How many times as long as a job may compute it may last, so that nobody waits for ever for a thread that waits. */
+const MOST_WAITING = 6;
+/** Milliseconds after which a thread that still has some of its time is looked at again, at least. */
+const SHORTEST_LOOK = 20;
 /** Milliseconds that a thread may take to load. A busy machine may need many seconds. */
 const LONGEST_START = 120_000;
 
 interface Slot<Job, Answer> {
   worker: Worker;
   isReady: boolean;
+  time: ProcessorTime | null;
   job: Waiting<Job, Answer> | null;
   timer: NodeJS.Timeout | null;
 }
@@ -94,6 +109,15 @@ const messageOf = (error: unknown): string => (error instanceof Error ? error.me
 function compiledCode(): Record<string, string> {
   const ofVersion = getCompileCacheDir();
   return ofVersion === undefined ? {} : { NODE_COMPILE_CACHE: path.dirname(ofVersion) };
+}
+
+/** Milliseconds that a thread has computed for its job, or that have passed if nobody knows more. */
+function taken<Job, Answer>(
+  { time }: Slot<Job, Answer>,
+  { started, computed }: Waiting<Job, Answer>,
+): number {
+  const now = time?.milliseconds() ?? null;
+  return now === null || computed === null ? performance.now() - started : now - computed;
 }
 
 /**
@@ -143,7 +167,7 @@ export class ThreadPool<Job, Answer> {
       const stop = () => this.#stop(waiting, signal?.reason);
       const settled = () => signal?.removeEventListener('abort', stop);
       const waiting: Waiting<Job, Answer> = {
-        ...{ id: this.#nextId++, job, owner, budget, transfer, started: 0 },
+        ...{ id: this.#nextId++, job, owner, budget, transfer, started: 0, computed: null },
         resolve: (answer) => {
           settled();
           resolve(answer);
@@ -184,6 +208,7 @@ export class ThreadPool<Job, Answer> {
       if (slot.timer) clearTimeout(slot.timer);
       slot.job?.reject(closed());
       slot.job = null;
+      slot.time?.close();
     }
     await Promise.all(slots.map((slot) => slot.worker.terminate()));
   }
@@ -235,12 +260,26 @@ export class ThreadPool<Job, Answer> {
   /** The time of the job begins. */
   #time(slot: Slot<Job, Answer>, job: Waiting<Job, Answer>): void {
     job.started = performance.now();
-    const { limitMs, usedMs } = job.budget;
-    slot.timer = setTimeout(() => this.#expire(slot), Math.max(0, limitMs - usedMs));
+    job.computed = slot.time?.milliseconds() ?? null;
+    const rest = Math.max(0, job.budget.limitMs - job.budget.usedMs);
+    slot.timer = setTimeout(() => this.#look(slot, job, rest), rest);
   }
 
-  #ready(slot: Slot<Job, Answer>): void {
+  /** Ends the job if it has computed for as long as it may, or if it has lasted far longer. */
+  #look(slot: Slot<Job, Answer>, job: Waiting<Job, Answer>, rest: number): void {
+    const left = rest - taken(slot, job);
+    const lasts = MOST_WAITING * rest - (performance.now() - job.started);
+    // A timer can be early by a part of a millisecond.
+    if (left < 1 || lasts < 1) this.#expire(slot);
+    else {
+      const wait = Math.min(lasts, Math.max(left, SHORTEST_LOOK));
+      slot.timer = setTimeout(() => this.#look(slot, job, rest), wait);
+    }
+  }
+
+  #ready(slot: Slot<Job, Answer>, { thread }: Ready): void {
     slot.isReady = true;
+    slot.time = ProcessorTime.of(thread);
     if (!slot.job) return;
     if (slot.timer) clearTimeout(slot.timer);
     this.#time(slot, slot.job);
@@ -256,9 +295,9 @@ export class ThreadPool<Job, Answer> {
       resourceLimits: { maxOldGenerationSizeMb: 256 },
     });
     worker.unref();
-    const slot: Slot<Job, Answer> = { worker, isReady: false, job: null, timer: null };
-    worker.on('message', (said: ThreadAnswer<Answer> | typeof READY) => {
-      if (said === READY) this.#ready(slot);
+    const slot: Slot<Job, Answer> = { worker, isReady: false, time: null, job: null, timer: null };
+    worker.on('message', (said: ThreadAnswer<Answer> | Ready) => {
+      if ('thread' in said) this.#ready(slot, said);
       else this.#answer(slot, said);
     });
     worker.on('error', (error) => this.#lose(slot, error));
@@ -280,7 +319,7 @@ export class ThreadPool<Job, Answer> {
   #expire(slot: Slot<Job, Answer>): void {
     const { job } = slot;
     this.#release(slot, true);
-    // A timer can be early by a part of a millisecond. Nothing of the time is left all the same.
+    // Nothing of the time is left, also if it passed with waiting.
     if (job) job.budget.usedMs = Math.max(job.budget.usedMs, job.budget.limitMs);
     const seconds = (job?.budget.limitMs ?? 0) / 1000;
     job?.reject(new ThreadError('timeout', `The job took longer than ${seconds} seconds`));
@@ -298,11 +337,13 @@ export class ThreadPool<Job, Answer> {
 
   #release(slot: Slot<Job, Answer>, discard: boolean): void {
     if (slot.timer) clearTimeout(slot.timer);
-    if (slot.job && slot.isReady) slot.job.budget.usedMs += performance.now() - slot.job.started;
+    if (slot.job && slot.isReady) slot.job.budget.usedMs += taken(slot, slot.job);
     slot.timer = null;
     slot.job = null;
     if (discard) {
       this.#slots.splice(this.#slots.indexOf(slot), 1);
+      slot.time?.close();
+      slot.time = null;
       // Nothing waits for the termination, and messages from the thread are ignored.
       slot.worker.terminate().catch(() => {});
     } else slot.worker.unref();

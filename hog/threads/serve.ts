@@ -1,6 +1,7 @@
 import os from 'node:os';
 import { isMainThread, parentPort } from 'node:worker_threads';
-import { type Failure, READY, type ThreadAnswer, type ThreadRequest } from './pool.ts';
+import type { Failure, Ready, ThreadAnswer, ThreadRequest } from './pool.ts';
+import { ownThread } from './processor-time.ts';
 
 export interface Service<Job, Answer> {
   work(job: Job): Promise<Answer> | Answer;
@@ -17,7 +18,8 @@ const NICE = 10;
 export function serveThread<Job, Answer>({ work, isWorn, transfer }: Service<Job, Answer>): void {
   // On Linux a priority belongs to the thread. Elsewhere it would be that of the whole process.
   if (!isMainThread && process.platform === 'linux') os.setPriority(NICE);
-  parentPort?.postMessage(READY);
+  const ready: Ready = { thread: ownThread() };
+  parentPort?.postMessage(ready);
   parentPort?.on('message', async ({ id, job }: ThreadRequest<Job>) => {
     let sent: ThreadAnswer<Answer>;
     let moved: ArrayBuffer[] = [];

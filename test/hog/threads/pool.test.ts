@@ -118,6 +118,18 @@ describe('a pool of threads', () => {
     await expect(pool.run(echo(1), long(), 'a', gone.signal)).rejects.toThrow('gone');
   });
 
+  test('a job may wait for longer than it may compute, but not for ever', async () => {
+    const pool = poolOf({ threads: 1 });
+    const wait = (milliseconds: number): Job => ({ kind: 'wait', milliseconds });
+    const budget = { limitMs: 1_000, usedMs: 0 };
+    // Only Linux tells how long a thread has computed.
+    const isTold = process.platform === 'linux';
+    expect(await codeOf(pool.run(wait(2_000), budget))).toBe(isTold ? 'answered' : 'timeout');
+    if (isTold) expect(budget.usedMs).toBeLessThan(budget.limitMs);
+    expect(await codeOf(pool.run(wait(600_000), short()))).toBe('timeout');
+    expect(await codeOf(pool.run(spin, short()))).toBe('timeout');
+  });
+
   test('several jobs can share one budget of time', async () => {
     const pool = poolOf({ threads: 1 });
     const budget = short();

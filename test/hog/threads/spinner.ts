@@ -5,6 +5,7 @@ import { serveThread } from '../../../hog/threads/serve.ts';
 export type Job =
   | { kind: 'echo'; value: unknown }
   | { kind: 'nest'; levels: number }
+  | { kind: 'wait'; milliseconds: number }
   | { kind: 'thread' | 'spin' | 'fail' | 'exit' };
 
 serveThread({
@@ -15,6 +16,11 @@ serveThread({
       let deep: unknown[] = [];
       for (let level = 0; level < job.levels; level += 1) deep = [deep];
       return deep;
+    }
+    if (job.kind === 'wait') {
+      // The thread stands still, as one does that gets no processor.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, job.milliseconds);
+      return 'waited';
     }
     if (job.kind === 'fail') throw Object.assign(new TypeError('wrong'), { field: 'x', detail: null });
     if (job.kind === 'exit') process.exit(3);

@@ -1,7 +1,9 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { CapturedEvent } from '../../capture/captured-event.ts';
 import { createIngest } from '../../capture/ingest.ts';
 import { createPool } from '../../db/pool.ts';
+import { createLogger } from '../../telemetry/logger.ts';
 import { capturedEvent } from '../capture/support.ts';
 import { apiForFile, tenantsForFile } from '../support/api.ts';
 import { asReader } from '../support/database.ts';
@@ -147,6 +149,47 @@ describe('a stream', () => {
       expect(Math.min(...all.map(({ turn }) => turn))).toBeGreaterThan(1);
     });
     for (const one of pools) await one.end();
+  });
+
+  test('has each event once, also if reading breaks in the middle of a span', async () => {
+    const { pool } = api;
+    const login = new URL(asReader(api.config.DATABASE_URL as string));
+    const database = login.pathname.slice(1);
+    const reader = createPool({ url: login.href, size: 2, name: 'live-reader' });
+    const lines: string[] = [];
+    const logger = createLogger({ name: 'test', level: 'warn' }, { write: (line) => void lines.push(line) });
+    // The reader waits for the client, however long it takes nothing.
+    const bounds = { bytes: 64 * 1024, patience: 600_000, stalled: 600_000 };
+    const names = Array.from({ length: 1_000 }, (_, index) => `broken ${index}`);
+    await beside({ reader, logger, bounds }, async (there, metric) => {
+      const stream = await listen(anna, { query: { where: "event like 'broken %'" } }, there);
+      stream.pause();
+      const text = 'x'.repeat(30_000);
+      await store(anna, ...names.map((event) => ({ event, properties: { text } })));
+      const sent = () => metric('sluice_live_events_total');
+      await eventually(async () => {
+        const count = await sent();
+        await pause(300);
+        return count > 0 && count === (await sent());
+      });
+      expect(await sent()).toBeLessThan(names.length);
+      // Its role gets no new connection; that of the pool may have as many as it wants.
+      await pool.query(`alter database ${database} connection limit 0`);
+      await pool.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'sluice-live-reader' and datname = $1`,
+        [database],
+      );
+      stream.resume();
+
+      await eventually(async () => lines.some((line) => line.includes('live events could not be read')));
+      expect(stream.events().length).toBeLessThan(names.length);
+      await pool.query(`alter database ${database} connection limit -1`);
+      await heard(stream, names.length);
+      await store(anna, ...named('broken end'));
+      await eventually(async () => stream.events().includes('broken end'));
+      expect(stream.events().toSorted()).toEqual([...names, 'broken end'].toSorted());
+    });
+    await reader.end();
   });
 });
 

@@ -4710,7 +4710,7 @@ export const MUTATIONS: readonly Mutation[] = [
     from: '// A span whose reading broke is read again, and another process may have been ahead.\n    if (this.isOver || !isBehind(place, this.#place)) return;',
     to: 'if (this.isOver) return;',
     test: 'test/api/live.test.ts',
-    named: 'cut again and again',
+    named: 'also if reading breaks',
   },
   {
     name: 'events of one transaction are lost behind a page',

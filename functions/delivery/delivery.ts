@@ -23,7 +23,7 @@ import { microsecondsOf } from '../rules/microseconds.ts';
 import { type AttemptRecord, NO_PROGRESS, type Progress } from '../rules/progress.ts';
 import { redactor } from '../rules/redact.ts';
 import { isTemporary, nextAttempt } from '../rules/retries.ts';
-import { globalsOfStored, type StoredEvent } from '../rules/stored-event.ts';
+import { globalsOfStored, readTogether, type StoredEvent } from '../rules/stored-event.ts';
 import type { Variant } from '../rules/variants.ts';
 import { costOf } from '../rules/watcher.ts';
 import type { ItemStep, StepItem } from '../run.ts';
@@ -158,7 +158,7 @@ export class Delivery {
     const groups = (row.groups ?? null) as StoredEvent['groups'];
     this.#size = 1 + (row.others?.length ?? 0);
     const globals = event
-      ? globalsOfStored({ ...event, groups }, runnable.facts, runnable.type)
+      ? globalsOfStored({ ...event, groups }, runnable.facts, runnable.type, readTogether(event))
       : seenBy(runnable.type, row.globals as Globals);
     this.#globals = items ? { ...globals, items: items.map((one) => itemOf(one, runnable)) } : globals;
     this.#frame = { now: Date.parse(row.clock), seed: row.seed };

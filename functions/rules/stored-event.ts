@@ -28,17 +28,46 @@ export type OtherFacts = Pick<Facts, 'project' | 'site' | 'source'>;
 
 const PERSONLESS = 'propertyless';
 
+/** What the JSON of an event says. Programs get copies of it, so many of them can have the same. */
+interface Said {
+  properties: Record<string, unknown>;
+  /** Null: the event has no person. */
+  ofPerson: Record<string, unknown> | null;
+}
+
+const read = (row: StoredEvent): Said => ({
+  properties: JSON.parse(row.properties),
+  ofPerson: row.person_mode === PERSONLESS ? null : JSON.parse(row.person_properties),
+});
+
+const inUse = new WeakMap<StoredEvent, Record<keyof Said, WeakRef<Record<string, unknown>> | null>>();
+
+/** Reads the JSON of an event, unless somebody still has what it says. */
+export function readTogether(row: StoredEvent): Said {
+  const known = inUse.get(row);
+  const properties = known?.properties?.deref();
+  const ofPerson = known?.ofPerson?.deref() ?? null;
+  if (properties && (ofPerson || !known?.ofPerson)) return { properties, ofPerson };
+  const said = read(row);
+  inUse.set(row, {
+    properties: new WeakRef(said.properties),
+    ofPerson: said.ofPerson && new WeakRef(said.ofPerson),
+  });
+  return said;
+}
+
 /** Builds what a program of a type sees of a stored event. */
-export function globalsOfStored(row: StoredEvent, facts: OtherFacts, type: FunctionTypeName): Globals {
+export function globalsOfStored(
+  row: StoredEvent,
+  facts: OtherFacts,
+  type: FunctionTypeName,
+  { properties, ofPerson }: Said = read(row),
+): Globals {
   const { uuid, event, distinct_id, timestamp, elements_chain } = row;
-  const properties = JSON.parse(row.properties) as Record<string, unknown>;
   const globals = programGlobals({
     ...facts,
     event: { uuid, event, distinct_id, properties, timestamp, elements_chain },
-    person:
-      row.person_mode === PERSONLESS
-        ? null
-        : { id: row.person_id, properties: JSON.parse(row.person_properties) },
+    person: ofPerson && { id: row.person_id, properties: ofPerson },
     groups: row.groups ?? [],
   });
   return seenBy(type, globals);

@@ -250,7 +250,7 @@ export const PLACES: Record<string, Place> = {
     imports: ['values'],
     neverPackages: PURE,
     // It reads files of its own, once: code that runs in browsers.
-    except: { 'hog/javascript/browser.ts': ['node:fs'] },
+    except: { 'hog/javascript/browser.ts': ['node:fs'], 'hog/threads/processor-time.ts': ['node:fs'] },
   },
   properties: {
     paths: ['properties/'],

@@ -4705,6 +4705,22 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'goes on behind its last message',
   },
   {
+    name: 'a job that waits for a processor ends with its limit',
+    file: 'hog/threads/pool.ts',
+    from: 'return now === null || computed === null ? performance.now() - started : now - computed;',
+    to: 'return performance.now() - started;',
+    test: 'test/hog/threads/pool.test.ts',
+    named: 'wait for longer than it may compute',
+  },
+  {
+    name: 'a job that waits lasts for ever',
+    file: 'hog/threads/pool.ts',
+    from: 'if (left < 1 || lasts < 1) this.#expire(slot);',
+    to: 'if (left < 1) this.#expire(slot);',
+    test: 'test/hog/threads/pool.test.ts',
+    named: 'wait for longer than it may compute',
+  },
+  {
     name: 'a span whose reading broke is sent again',
     file: 'api/events/live/stream.ts',
     from: '// A span whose reading broke is read again, and another process may have been ahead.\n    if (this.isOver || !isBehind(place, this.#place)) return;',

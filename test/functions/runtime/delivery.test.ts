@@ -47,6 +47,30 @@ describe('a function that reacts to events', () => {
     expect(bodies().map((one) => one.id)).toEqual([3]);
   });
 
+  test('functions that change the event do so for themselves', async () => {
+    // The fetch between them ends the first part of each program, so the parts of all of them take turns.
+    const hog = (name: string) => `
+      let mine := event
+      let seen := mine.properties.by
+      mine.properties.by := '${name}'
+      mine.properties.list.1 := '${name}'
+      fetch('${world.url()}', {'body': {'id': 0}})
+      fetch('${world.url()}', {'body': {'id': event.properties.id, 'seen': seen, 'list': event.properties.list,
+        'mine': mine.properties.by, 'plan': person.properties.plan}})`;
+    const names = ['ann', 'bob', 'cyd', 'dan'];
+    const ids: string[] = [];
+    for (const name of names) ids.push(await world.create({ ...paid(), hog: hog(name) }));
+    await world.capture([pay(1, { properties: { id: 1, list: ['x'], $set: { plan: 'gold' } } })]);
+    await world.idle();
+    const last = bodies().filter(({ id }) => id === 1);
+    expect(last.map(({ mine }) => mine).sort()).toEqual(names);
+    const { length } = names;
+    expect(last.map(({ mine: _, ...rest }) => rest)).toEqual(
+      Array.from({ length }, () => ({ id: 1, seen: null, list: ['x'], plan: 'gold' })),
+    );
+    for (const id of ids) await world.change(id, { enabled: false });
+  });
+
   test('filters see the person and groups of the event, and the program too', async () => {
     const id = await world.create(
       paid(world.url(), {

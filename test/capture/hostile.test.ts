@@ -5,12 +5,12 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { MAX_BODY_BYTES } from '../../capture/decode/limits.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
-import { rounds } from '../support/rounds.ts';
+import { LONG, rounds } from '../support/rounds.ts';
 
 /** Shorter than in production, so that the test of it is. Clients that trickle send more often than that. */
 const api = apiForFile({}, { bodyIdleMilliseconds: 3_000 });
 /** Of events; a million in the long run. */
-const NAMES = rounds(50_000, 1_000_000);
+const NAMES = rounds(25_000, 1_000_000);
 let anna: Tenant;
 let port: number;
 const open = new Set<Socket>();
@@ -198,7 +198,7 @@ describe('the limit of 20 MiB, over the wire', () => {
     ['in chunks', (body: Buffer) => post('/batch/', chunked(body))],
     ['compressed', (body: Buffer) => post('/batch/', gzipSync(body, { level: 1 }) as unknown as Body)],
   ])('%s: the last byte decides', async (name, send) => {
-    for (const by of [-1, 0]) {
+    for (const by of LONG ? [-1, 0] : [0]) {
       expect((await send(exactly(MAX_BODY_BYTES + by, `${name} ${by}`))).status).toBe(200);
       expect(await count(`${name} ${by}`)).toBe(1);
     }
@@ -235,7 +235,7 @@ describe('the limit of 20 MiB, over the wire', () => {
   });
 
   test('many bombs at once are refused, and others are served', async () => {
-    const bomb = gzipSync(Buffer.alloc(100 * 1024 * 1024), { level: 9 });
+    const bomb = gzipSync(Buffer.alloc(50 * 1024 * 1024), { level: 9 });
     const answers = await Promise.all([
       ...Array.from({ length: 12 }, () => post('/e/', bomb as unknown as Body)),
       post('/e/', JSON.stringify(one('beside bombs'))),

@@ -22,8 +22,15 @@ const WAYS = FORMATS.flatMap((format) =>
 const FEW_WAYS = WAYS.filter(([, compression]) => LONG || compression === null || compression === 'zstd');
 /** Texts that do not compress well, so that sizes mean something. */
 const noise = (index: number) => createHash('sha256').update(`${index}`).digest('base64');
-const manyRows = (count: number): Row[] =>
-  Array.from({ length: count }, (_, id) => [id, [1, 2, 3, 4].map((part) => noise(id * 4 + part)).join('')]);
+const ROWS = Array.from(
+  { length: 30_000 },
+  (_, id): Row => [id, [1, 2, 3, 4].map((part) => noise(id * 4 + part)).join('')],
+);
+/** The first of them. */
+const manyRows = (count: number): Row[] => ROWS.slice(0, count);
+/** Several files of `MOST` bytes, in every format. */
+const ENOUGH = copyBytes(columns, manyRows(20_000));
+const MOST = 400_000;
 
 async function idsOf(format: Format, compression: Compression | null, content: Buffer): Promise<number[]> {
   if (format === 'Parquet') return (await readParquet(content, columns)).map(([id]) => id as number);
@@ -33,27 +40,31 @@ async function idsOf(format: Format, compression: Compression | null, content: B
     : lines.map((line) => JSON.parse(line).id);
 }
 
+/** Expects the ids of `ENOUGH`. Shows the first one that differs, not all of them. */
+function expectIds(ids: readonly number[]): void {
+  const wrong = ids.findIndex((id, index) => id !== index);
+  expect([ids[wrong], ids.length]).toEqual([undefined, 20_000]);
+}
+
 describe('files', () => {
   test.each(WAYS)(
     '%s with %s are not larger than they may be, nor much smaller',
     async (format, compression) => {
-      const rows = manyRows(20_000);
-      const maxFileBytes = 400_000;
       const progress: [number, number][] = [];
-      const { contents, files } = await encode(copyBytes(columns, rows), {
+      const { contents, files } = await encode(ENOUGH, {
         columns,
         format,
         compression,
-        maxFileBytes,
+        maxFileBytes: MOST,
         onProgress: (done, bytes) => progress.push([done, bytes]),
       });
       expect(files.length).toBeGreaterThan(4);
-      for (const { bytes } of files) expect(bytes).toBeLessThan(maxFileBytes * 1.1);
-      for (const { bytes } of files.slice(0, -1)) expect(bytes).toBeGreaterThan(maxFileBytes * 0.6);
+      for (const { bytes } of files) expect(bytes).toBeLessThan(MOST * 1.1);
+      for (const { bytes } of files.slice(0, -1)) expect(bytes).toBeGreaterThan(MOST * 0.6);
       const ids = [];
       for (const content of contents) ids.push(...(await idsOf(format, compression, content)));
-      expect(ids).toEqual(rows.map(([id]) => id));
-      expect(progress.at(-1)?.[0]).toBe(rows.length);
+      expectIds(ids);
+      expect(progress.at(-1)?.[0]).toBe(20_000);
       expect(progress).toEqual(progress.toSorted((a, b) => a[0] - b[0]));
       const total = files.reduce((sum, { bytes }) => sum + bytes, 0);
       expect(progress.at(-1)?.[1]).toBeLessThanOrEqual(total);
@@ -87,14 +98,18 @@ describe('files', () => {
     expect(fileExtension('Parquet', 'zstd')).toBe('parquet');
   });
 
-  test.each(WAYS)('a lower level of %s with %s is larger', async (format, compression) => {
-    if (compression === null || compression === 'snappy' || compression === 'lz4') return;
-    const words = Array.from({ length: 300 }, (_, at) => noise(at).slice(0, 3 + (at % 9)));
-    const sentence = (at: number) =>
-      [...noise(at)].map((letter, by) => words[(letter.charCodeAt(0) * by + at) % 300]);
-    const rows = Array.from({ length: 3_000 }, (_, id): Row => [id, sentence(id).join(' ')]);
+  const LEVELLED = WAYS.filter(([, compression]) => ![null, 'snappy', 'lz4'].includes(compression));
+  const words = Array.from({ length: 300 }, (_, at) => noise(at).slice(0, 3 + (at % 9)));
+  const sentence = (at: number) =>
+    [...noise(at)].map((letter, by) => words[(letter.charCodeAt(0) * by + at) % 300]).join(' ');
+  const sentences = copyBytes(
+    columns,
+    Array.from({ length: 3_000 }, (_, id): Row => [id, sentence(id)]),
+  );
+
+  test.each(LEVELLED)('a lower level of %s with %s is larger', async (format, compression) => {
     const size = async (level: number) =>
-      (await encode(copyBytes(columns, rows), { columns, format, compression, level })).files[0]?.bytes ?? 0;
+      (await encode(sentences, { columns, format, compression, level })).files[0]?.bytes ?? 0;
     expect(await size(1)).toBeGreaterThan(await size(9));
   });
 });
@@ -360,7 +375,7 @@ describe('a stream that is none', () => {
 });
 
 describe('a run that cannot go on', () => {
-  const bytes = copyBytes(columns, manyRows(30_000));
+  const bytes = copyBytes(columns, ROWS);
 
   test.each(WAYS)('aborts the open file when the sink fails: %s with %s', async (format, compression) => {
     const seen: string[] = [];
@@ -533,14 +548,13 @@ describe('a run that cannot go on', () => {
 });
 
 describe('back-pressure', () => {
-  const SIZES = WAYS.flatMap((way) => [400_000, undefined].map((size) => [...way, size] as const));
+  const SIZES = WAYS.flatMap((way) => [MOST, undefined].map((size) => [...way, size] as const));
   test.each(SIZES)(
     'leaves a chunk to the sink until its write is done: %s with %s in files of %s',
     async (format, compression, maxFileBytes) => {
-      const rows = manyRows(20_000);
       const contents: Buffer[][] = [];
       let changed = 0;
-      const { files } = await encodeRows(inChunks(copyBytes(columns, rows), 65_536), {
+      const { files } = await encodeRows(inChunks(ENOUGH, 65_536), {
         columns,
         format,
         compression,
@@ -564,7 +578,7 @@ describe('back-pressure', () => {
       expect([files.length > 4, changed]).toEqual([maxFileBytes !== undefined, 0]);
       const ids = [];
       for (const chunks of contents) ids.push(...(await idsOf(format, compression, Buffer.concat(chunks))));
-      expect(ids).toEqual(rows.map(([id]) => id));
+      expectIds(ids);
     },
   );
 

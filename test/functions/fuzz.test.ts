@@ -1,6 +1,7 @@
 // Puts every kind of wrong value into every field that the OpenAPI document names for functions, actions and integrations.
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { apiForFile, type Tenant } from '../support/api.ts';
+import { rounds } from '../support/rounds.ts';
 import { documentOf } from '../support/routes.ts';
 
 const api = apiForFile();
@@ -129,8 +130,9 @@ describe('a wrong value in any field', () => {
       const faults: unknown[] = [];
       let sent = 0;
       for (const [index, field] of fields.entries()) {
-        // All values at the first level, and every third one below: each value comes to each level.
-        const values = VALUES.filter((_, n) => field.length === 1 || (n + index) % 3 === 0);
+        // More values at the first level than below. Each value comes to each level.
+        const every = field.length === 1 ? rounds(2, 1) : rounds(9, 3);
+        const values = VALUES.filter((_, n) => (n + index) % every === 0);
         for (const value of values) {
           const answer = await api.request(anna, method, url, replaced(body, field, value) as object);
           sent += 1;
@@ -140,7 +142,7 @@ describe('a wrong value in any field', () => {
         }
       }
       expect(faults).toEqual([]);
-      expect(sent).toBeGreaterThanOrEqual(VALUES.length / 2);
+      expect(sent).toBeGreaterThanOrEqual(VALUES.length / 4);
     },
     120_000,
   );

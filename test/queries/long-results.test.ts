@@ -38,7 +38,7 @@ async function withApi(changes: Partial<ApiDependencies>, work: (app: App) => Pr
 }
 
 describe('a long result', () => {
-  const ROWS = 300_000;
+  const ROWS = 100_000;
 
   test('comes as fast as its client takes it, and no faster', async () => {
     const client = raw(url, anna, select(many(ROWS, LONG)), 'jsonl');
@@ -63,19 +63,22 @@ describe('a long result', () => {
     expect(new Set(lines.map((line) => JSON.parse(line).n as number)).size).toBe(ROWS);
   });
 
-  test.each(['csv', 'jsonl', 'parquet', 'arrow'] as const)(
-    'that fails at a late row is no whole %s',
-    async (format) => {
-      for (const version of ['1.0', '1.1'] as const) {
-        const late = many(ROWS, `${OVERFLOW(ROWS - 1_000)} as high, ${LONG}`);
-        const { content, error } = await raw(url, anna, select(late), format, version).closed;
-        expect(content.toString('latin1', 0, 15)).toBe('HTTP/1.1 200 OK');
-        expect(content.toString('latin1').endsWith('\r\n0\r\n\r\n')).toBe(false);
-        expect(error?.code).toBe('ECONNRESET');
-        await eventually(async () => (await running(api)) === 0);
-      }
-    },
-  );
+  // Parquet is sent from its second group of rows on. The formats end the answer in the same way.
+  test.each([
+    ['csv', ROWS, ['1.0', '1.1']],
+    ['jsonl', ROWS, ['1.1']],
+    ['parquet', 2 * ROWS, ['1.1']],
+    ['arrow', ROWS, ['1.1']],
+  ] as const)('that fails at a late row is no whole %s', async (format, rows, versions) => {
+    for (const version of versions) {
+      const late = many(rows, `${OVERFLOW(rows - 1_000)} as high, ${LONG}`);
+      const { content, error } = await raw(url, anna, select(late), format, version).closed;
+      expect(content.toString('latin1', 0, 15)).toBe('HTTP/1.1 200 OK');
+      expect(content.toString('latin1').endsWith('\r\n0\r\n\r\n')).toBe(false);
+      expect(error?.code).toBe('ECONNRESET');
+      await eventually(async () => (await running(api)) === 0);
+    }
+  });
 
   test('ends its query when the client leaves', async () => {
     const client = raw(url, anna, select(many(ENDLESS, LONG)), 'csv');

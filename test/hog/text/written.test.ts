@@ -4,15 +4,19 @@ import path from 'node:path';
 import { expect, test } from '@jest/globals';
 import { build, type Expr } from '../../../hog/ast/index.ts';
 import { expressionText, selectText } from '../../../hog/text/index.ts';
+import { rounds } from '../../support/rounds.ts';
 import { bare, testParser } from '../parser/support.ts';
 
 const parser = testParser();
 const CASES = path.join(import.meta.dirname, '../sql/cases');
 const sources = readdirSync(CASES).map((file) => ({
   file,
-  texts: (JSON.parse(readFileSync(path.join(CASES, file), 'utf8')) as [string, unknown][]).map(
-    ([one]) => one,
-  ),
+  texts: (JSON.parse(readFileSync(path.join(CASES, file), 'utf8')) as [string, unknown][])
+    .map(
+      ([one]) => one,
+      // Queries have all that can be written; most other texts are calls of functions.
+    )
+    .filter((_, index) => file === 'queries.json' || index % rounds(4, 1) === 0),
 }));
 
 test.each(sources)('the texts of $file are read again as they were', async ({ file, texts }) => {

@@ -1,4 +1,4 @@
-import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import LZString from 'lz-string';
 import type { App } from '../../api/dependencies.ts';
@@ -105,7 +105,8 @@ const FORMS: Record<string, (token: string) => Sent> = {
   }),
   gzip: (token) => encoded('gzip', gzipSync(batch(token))),
   deflate: (token) => encoded('deflate', deflateSync(batch(token))),
-  br: (token) => encoded('br', brotliCompressSync(batch(token))),
+  br: (token) =>
+    encoded('br', brotliCompressSync(batch(token), { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } })),
   zstd: (token) => encoded('zstd', zstdCompressSync(batch(token))),
   'gzip in gzip': (token) => encoded('gzip, gzip', gzipSync(gzipSync(batch(token)))),
   lz64: (token) => ({ url: '/e/?compression=lz64', body: LZString.compressToBase64(batch(token)) }),
@@ -179,7 +180,8 @@ test.each(Object.entries(FORMS))('%s is stored as if the main thread had read it
   // Where the time of sending corrects the clock, times depend on the time of receipt.
   const isLate = /sent late|newer form/.test(name);
   const [one, other] = [await stored(aside, isLate), await stored(here, isLate)];
-  expect(one).toEqual(other);
+  // Jest takes long to compare so much, so it does where something differs.
+  if (JSON.stringify(one) !== JSON.stringify(other)) expect(one).toEqual(other);
   expect(one.events.length).toBeGreaterThan(name === 'one event' ? 0 : 800);
 });
 

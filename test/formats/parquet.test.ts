@@ -19,6 +19,12 @@ type Written = Awaited<ReturnType<typeof write>>;
 const chunk = ({ metadata }: Written, group = 0, column = 0) =>
   metadata.row_groups[group]?.columns[column]?.meta_data;
 
+/** Shows the first row that differs, not all of them. */
+function expectRows(read: unknown[][], rows: readonly Row[]): void {
+  const wrong = rows.findIndex((row, index) => row.some((value, column) => value !== read[index]?.[column]));
+  expect([read.length, read[wrong]]).toEqual([rows.length, rows[wrong]]);
+}
+
 test('the schema says what the columns are', async () => {
   const columns: Column[] = [
     { name: 'uuid', type: 'uuid', nullable: false },
@@ -141,7 +147,7 @@ describe('dictionaries', () => {
     const written = await write(one('string'), rows);
     expect(encodings(written)).toContain('RLE_DICTIONARY');
     expect(chunk(written)?.dictionary_page_offset).toBe(4n);
-    expect(written.read).toEqual(rows);
+    expectRows(written.read, rows);
     expect(chunk(written)?.statistics).toMatchObject({ min_value: 'event 0', max_value: 'event 99' });
   });
 
@@ -158,7 +164,7 @@ describe('dictionaries', () => {
       const rows: Row[] = Array.from({ length: 9_000 }, (_, index) => [value(index)]);
       const written = await write(one(type), rows);
       expect(encodings(written)).toEqual(['RLE', 'PLAIN']);
-      expect(written.read).toEqual(rows);
+      expectRows(written.read, rows);
     },
   );
 
@@ -173,7 +179,7 @@ describe('dictionaries', () => {
     const rows: Row[] = Array.from({ length: 90_000 }, (_, index) => [text(index < 80_000 ? any() : index)]);
     const written = await write(one('string'), rows);
     expect(encodings(written)).toEqual(['RLE', 'RLE_DICTIONARY', 'PLAIN']);
-    expect(written.read).toEqual(rows);
+    expectRows(written.read, rows);
     expect(chunk(written)?.statistics).toMatchObject({ is_max_value_exact: false });
   });
 
@@ -185,7 +191,7 @@ describe('dictionaries', () => {
     const written = await write(one('string'), rows);
     expect(encodings(written)).toContain('RLE_DICTIONARY');
     expect(chunk(written)?.total_uncompressed_size).toBeLessThan(8_000_000n);
-    expect(written.read).toEqual(rows);
+    expectRows(written.read, rows);
   });
 });
 
@@ -196,12 +202,12 @@ test('row groups end before they are large, and each has its own dictionary and 
     { name: 'text', type: 'string', nullable: false },
   ];
   const filler = 'abcdefgh'.repeat(128);
-  const rows: Row[] = Array.from({ length: 150_000 }, (_, index) => [
+  const rows: Row[] = Array.from({ length: 100_000 }, (_, index) => [
     index,
-    index % 10 === 0 ? null : `kind ${Math.floor(index / 50_000)}`,
+    index % 10 === 0 ? null : `kind ${Math.floor(index / 33_000)}`,
     `${index} ${filler}`,
   ]);
-  const { content, metadata } = await write(columns, rows);
+  const { metadata, read } = await write(columns, rows);
   expect(metadata.row_groups.length).toBeGreaterThan(1);
   const bounds = metadata.row_groups.map((group) => group.columns[0]?.meta_data?.statistics);
   let next = 0;
@@ -211,9 +217,7 @@ test('row groups end before they are large, and each has its own dictionary and 
     expect(bound?.max_value).toBe(next - 1);
     expect(Number(metadata.row_groups[index]?.total_byte_size)).toBeLessThan(80 * 1024 * 1024);
   }
-  const read = await readParquet(content, columns);
-  const wrong = read.findIndex((row, index) => row.some((value, column) => value !== rows[index]?.[column]));
-  expect([read.length, wrong]).toEqual([rows.length, -1]);
+  expectRows(read, rows);
 });
 
 test('times beyond what microseconds since 1970 can say are the last there is', async () => {

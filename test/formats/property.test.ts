@@ -11,7 +11,7 @@ const ways = (Object.keys(COMPRESSIONS) as Format[]).flatMap((format) =>
   [null, ...COMPRESSIONS[format]].map((compression) => ({ format, compression })),
 ) as { format: Format; compression: Compression | null }[];
 
-const runs = (usual: number) => rounds(usual, usual * 5);
+const runs = (usual: number) => rounds(usual, usual * 10);
 
 const csvName = (name: string) => (/[",\r\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name);
 
@@ -38,7 +38,7 @@ describe('whatever the columns, the rows and the chunks they come in', () => {
         expect(text).toBe((format === 'CSV' ? header : '') + rows.map((row) => line(columns, row)).join(''));
         expect(result.files[0]?.uncompressedBytes).toBe(Buffer.byteLength(text));
       }),
-      { numRuns: compression === 'brotli' ? runs(15) : runs(40) },
+      { numRuns: compression === 'brotli' ? runs(8) : runs(20) },
     );
   });
 
@@ -54,7 +54,7 @@ describe('whatever the columns, the rows and the chunks they come in', () => {
         expect(lines.length).toBe(rows.length);
         for (const line of lines) expect(Object.keys(JSON.parse(line)).length).toBe(columns.length);
       }),
-      { numRuns: runs(100) },
+      { numRuns: runs(50) },
     );
   });
 
@@ -88,7 +88,7 @@ describe('whatever the columns, the rows and the chunks they come in', () => {
           }
         },
       ),
-      { numRuns: runs(80) },
+      { numRuns: runs(40) },
     );
   });
 });

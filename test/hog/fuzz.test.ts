@@ -4,8 +4,8 @@ import { testParser } from './parser/support.ts';
 import { type FuzzCount, fuzzCode, fuzzSource } from './support/fuzz.ts';
 import { Random } from './support/random.ts';
 
-const SOURCES = rounds(3_000, 30_000);
-const CODES = rounds(40_000, 400_000);
+const SOURCES = rounds(1_500, 30_000);
+const CODES = rounds(20_000, 400_000);
 
 // A short look every time; `node test/hog/fuzz.ts <minutes> <seed>` looks for as long as one likes.
 const parser = testParser({ timeoutMs: 5_000, programTimeoutMs: 5_000, workers: 2, cacheEntries: 100 });

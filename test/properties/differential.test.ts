@@ -35,7 +35,7 @@ import {
 } from './generate-filter.ts';
 import { NO_STEP } from './no-step.ts';
 
-const FILTERS = rounds(800, 20_000);
+const FILTERS = rounds(350, 20_000);
 const EVENTS = 25;
 const SCHEMA = createSchema('on event');
 const ZONES: [zone: string, now: string][] = [

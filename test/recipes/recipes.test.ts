@@ -139,7 +139,7 @@ test('`npm run docs` documents it, and the tests of the architecture and of the 
   const said = await run(
     ...[
       'node_modules/jest/bin/jest.js',
-      '--maxWorkers=2',
+      '--runInBand',
       'test/architecture',
       'test/destinations/config',
       'test/docs',

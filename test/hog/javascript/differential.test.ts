@@ -12,9 +12,9 @@ import { randomExpr, randomGlobals } from '../support/generate-expression.ts';
 import { randomProgram } from '../support/generate-program.ts';
 import { Random } from '../support/random.ts';
 
-const EXPRESSIONS = rounds(8_000, 220_000);
-const PROGRAMS = rounds(1_000, 23_000);
-const REFERENCES = rounds(2_500, 60_000);
+const EXPRESSIONS = rounds(4_000, 220_000);
+const PROGRAMS = rounds(500, 23_000);
+const REFERENCES = rounds(1_250, 60_000);
 
 interface Tally {
   compared: number;

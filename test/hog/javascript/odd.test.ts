@@ -12,7 +12,7 @@ const options = {
   clock: () => 1.7e12,
   random: () => 0.25,
 };
-const calls = [...oddCalls(rounds(40, 2_000))];
+const calls = [...oddCalls(rounds(20, 2_000))];
 
 type Said = { status: string; result?: unknown; error?: { message: string } };
 const said = ({ status, result, error }: Said): string =>

@@ -10,6 +10,7 @@ import { createParser } from '../../../hog/parser/index.ts';
 import { createSchema, printStatement, type Statement, selection } from '../../../hog/sql/index.ts';
 import { databaseForFile } from '../../support/database.ts';
 import { PATIENCE } from '../../support/eventually.ts';
+import { LONG, rounds } from '../../support/rounds.ts';
 import { PROJECT } from './tables.ts';
 
 const CASES = path.join(import.meta.dirname, 'cases');
@@ -31,10 +32,14 @@ afterAll(() => parser.close());
 const statements: Statement[] = [];
 
 beforeAll(async () => {
+  // Whatever is called is called by one of the texts that are taken.
+  const called = new Set<string>();
   for (const file of readdirSync(CASES)) {
     const isQuery = file === 'queries.json';
     const cases = JSON.parse(readFileSync(path.join(CASES, file), 'utf8')) as [string, unknown][];
     for (const [source] of cases) {
+      const isNew = calledIn(source).filter((name) => !called.has(name) && called.add(name)).length > 0;
+      if (!isQuery && !isNew && !LONG) continue;
       try {
         const whole = isQuery
           ? ((await parser.select(source)) as SelectNode)
@@ -88,7 +93,7 @@ async function routines(names: readonly string[]): Promise<Routine[]> {
 }
 
 test('no function that can be printed changes a setting or runs a text', async () => {
-  expect(statements.length).toBeGreaterThan(600);
+  expect(statements.length).toBeGreaterThan(rounds(300, 600));
   const called = new Set([...statements.map(({ text }) => text), ...templates()].flatMap(calledIn));
   const names = [...called].filter((name) => !GRAMMAR.has(name));
   // What functions of ours call counts as well.

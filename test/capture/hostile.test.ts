@@ -314,7 +314,7 @@ describe('odd content', () => {
   test('100,000 small events in one body, and 100,000 that are none', async () => {
     const events = Array.from({ length: 100_000 }, (_, index) => ({
       event: 'swarm',
-      distinct_id: `${index}`,
+      distinct_id: `${index % rounds(5_000, 100_000)}`,
     }));
     const body = JSON.stringify({ api_key: anna.projectToken, batch: events });
     expect((await post('/batch/', body)).status).toBe(200);

@@ -50,8 +50,9 @@ const jestArguments = args.filter((argument) => argument !== '--long').map(forJe
 
 const colors = process.stderr.isTTY ? { FORCE_COLOR: '1' } : {};
 const quiet = { env: { ...process.env, ...colors }, quiet: true };
-// The checks run while the servers start and the first tests wait. Their output is printed at the end.
-const checks = [run(bin('biome'), ['check', '.'], quiet), run(bin('tsc'), [], quiet)];
+// The checks run beside the tests, and their output is printed at the end. The tests need the processors, so the types are
+// checked in one thread: several ask for the same types again.
+const checks = [run(bin('biome'), ['check', '.'], quiet), run(bin('tsc'), ['--singleThreaded'], quiet)];
 const runJest = async (options: string[]): Promise<number> => {
   const jest = path.join(root, 'node_modules/jest/bin/jest.js');
   const env = { ...process.env, NODE_NO_WARNINGS: '1', TEST_LONG: long ? '1' : '' };

@@ -80,7 +80,7 @@ beforeAll(async () => {
   );
   const ids = new Map<number, number>();
   // The distinct id is part of a request and not of a person, so no count can look at it.
-  for (const { id, properties } of randomCohorts(roll, 40)) {
+  for (const { id, properties } of randomCohorts(dice(30), 40)) {
     if (JSON.stringify(properties).includes('"distinct_id"')) {
       ids.set(id, listed);
       continue;

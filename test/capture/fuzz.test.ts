@@ -67,7 +67,7 @@ const KEYS = [
 const HINTS = [undefined, 'gzip', 'gzip-js', 'lz64', 'base64', 'br', ''];
 const TYPES = [undefined, 'application/json', 'text/plain', 'application/x-www-form-urlencoded', 'x'];
 const EXPECTED = new Set(['DecodeError', 'ApiError', 'InconsistentTokensError', 'HistoricalMigrationError']);
-const ROUNDS = rounds(8_000, 100_000);
+const ROUNDS = rounds(4_000, 100_000);
 
 function value(pick: (below: number) => number, depth: number): string {
   const kind = pick(10);

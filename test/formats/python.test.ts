@@ -55,6 +55,7 @@ const rows: Row[] = Array.from({ length: ROWS }, (_, index) => [
   ),
   index % 2 === 0 ? [] : ['a'],
 ]);
+const bytes = copyBytes(columns, rows);
 const wanted = rows.map((row) => jsonLine(columns, row)).join('');
 
 const READ = `
@@ -148,15 +149,20 @@ describeFound('readers in Python', () => {
         return comparable({ ...row, properties });
       });
 
+  /** What each reader has said and is right. It says the same again, and that is faster to compare. */
+  const right = new Set<string>();
+
   /** Shows the first row that differs, not all of them. */
   function expectRows(output: string): void {
+    if (right.has(output)) return;
     const got = rowsFrom(output);
     const wrong = got.findIndex((row, index) => row !== expected[index]);
     expect([got[wrong], got.length]).toEqual([expected[wrong], expected.length]);
+    right.add(output);
   }
 
   async function written(format: 'Parquet' | 'JSONLines', compression: Compression | null): Promise<Buffer> {
-    const { contents } = await encode(copyBytes(columns, rows), { columns, format, compression });
+    const { contents } = await encode(bytes, { columns, format, compression });
     return contents[0] as Buffer;
   }
 

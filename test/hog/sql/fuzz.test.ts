@@ -21,9 +21,9 @@ import { OTHER_PROJECT, PROJECT } from './tables.ts';
 import { insertWorld } from './world.ts';
 
 const SEED = 20_261_121;
-const QUERIES = rounds(2_000, 20_000);
-const EXPRESSIONS = rounds(8_000, 80_000);
-const PLANS = rounds(500, 5_000);
+const QUERIES = rounds(1_000, 20_000);
+const EXPRESSIONS = rounds(4_000, 80_000);
+const PLANS = rounds(250, 5_000);
 const OPTIONS: PrintOptions = { schema: createSchema('current'), projectId: PROJECT, timezone: 'UTC' };
 
 /** The statement, or nothing if the query was refused with an error of ours. */

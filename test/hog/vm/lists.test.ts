@@ -76,7 +76,7 @@ function inReference(program: Program): string {
 describe('lists have the values that copies would have', () => {
   test('in random programs, over pauses, in JavaScript and in browsers', () => {
     const differences: string[] = [];
-    const wanted = rounds(1_500, 60_000);
+    const wanted = rounds(700, 60_000);
     let compared = 0;
     let before = copies.elements;
     let naiveCopies = 0;
@@ -106,7 +106,7 @@ describe('lists have the values that copies would have', () => {
   test('as in the reference machine', () => {
     const differences: string[] = [];
     let compared = 0;
-    for (let seed = 1; compared < rounds(300, 10_000); seed++) {
+    for (let seed = 1; compared < rounds(150, 10_000); seed++) {
       const program = made(seed, false);
       const ours = atOnce(program);
       // A function of the host receives no tuples, and the reference leaves holes where we have nulls.

@@ -8,6 +8,7 @@ import {
   wellFormedJson,
   withoutHalves,
 } from '../javascript/browser/arguments.js';
+import { hasPath } from '../javascript/browser/json.js';
 import { asFailure, HogFailure, runtimeFailure } from './errors.ts';
 import { guards } from './guards.ts';
 import { type ExecOptions, printHogStringOutput, STL } from './hogvm.ts';
@@ -132,7 +133,8 @@ const own = new Map<string, LibraryFunction['call']>(
     },
     // Where nothing is found, there is nothing to count.
     JSONLength: (args) => foundIn('JSONLength', args, 0),
-    JSONHas: (args) => foundIn('JSONHas', args, false),
+    // The reference takes null for an object, in which any number is there.
+    JSONHas: (args) => hasPath(args),
     tryBase64Decode: (args) => (typeof args[0] === 'string' ? reference('tryBase64Decode', args) : ''),
     fromUnixTimestamp: ([value]) =>
       reference('fromUnixTimestamp', [typeof value === 'string' ? Number(value) : value]),

@@ -75,6 +75,36 @@ export function toJson(value, around = []) {
 }
 
 /**
+ * Says whether there is something at a path inside a value. Nothing is inside of null.
+ * @type {(args: Value[]) => boolean}
+ */
+export function hasPath([value, ...path]) {
+  let current = value;
+  for (const key of path) {
+    let parsed = current;
+    if (typeof current === 'string') {
+      try {
+        parsed = JSON.parse(current);
+      } catch {
+        return false;
+      }
+    }
+    if (typeof parsed !== 'object' || parsed === null) return false;
+    if (parsed instanceof Map) {
+      if (!parsed.has(key)) return false;
+      current = parsed.get(key);
+    } else if (Array.isArray(parsed) && typeof key === 'number') {
+      if (key === 0 || key > parsed.length || key < -parsed.length) return false;
+      current = parsed[key > 0 ? key - 1 : parsed.length + key];
+    } else if (typeof key !== 'number') {
+      if (!Object.hasOwn(parsed, key)) return false;
+      current = parsed[key];
+    }
+  }
+  return true;
+}
+
+/**
  * Hog functions for JSON.
  * @type {Record<string, BrowserFunction>}
  */
@@ -96,31 +126,7 @@ export const json = {
       return false;
     }
   },
-  JSONHas: ([value, ...path]) => {
-    let current = value;
-    for (const key of path) {
-      let parsed = current;
-      if (typeof current === 'string') {
-        try {
-          parsed = JSON.parse(current);
-        } catch {
-          return false;
-        }
-      }
-      if (typeof parsed !== 'object' || parsed === null) return false;
-      if (parsed instanceof Map) {
-        if (!parsed.has(key)) return false;
-        current = parsed.get(key);
-      } else if (Array.isArray(parsed) && typeof key === 'number') {
-        if (key === 0 || key > parsed.length || key < -parsed.length) return false;
-        current = parsed[key > 0 ? key - 1 : parsed.length + key];
-      } else if (typeof key !== 'number') {
-        if (!Object.hasOwn(parsed, key)) return false;
-        current = parsed[key];
-      }
-    }
-    return true;
-  },
+  JSONHas: (args) => hasPath(args),
   JSONLength: ([value, ...path]) => {
     const found = extracted(value, path);
     if (found === undefined || (typeof value !== 'object' && typeof value !== 'string')) return 0;

@@ -53,7 +53,7 @@ async function peakOf(source: string): Promise<{ outcome: string; mebibytes: num
   let mebibytes = privateMebibytes();
   const timer = setInterval(() => {
     mebibytes = Math.max(mebibytes, privateMebibytes());
-  }, 2);
+  }, 10);
   try {
     await database.query(await printed(source));
     return { outcome: 'answered', mebibytes };

@@ -19,6 +19,10 @@ describe('results', () => {
     ["return ['a' in 'car', 1 in [1, 2], 3 not in (1, 2)]", [true, true, true]],
     ['let a := [1, 2, 3]; return [a[1], a[-1], a[4], a[-4], a.2]', [1, 3, null, null, 2]],
     ["return [null.a, 'text'.a, null?.b, 5?.c]", [null, null, null, null]],
+    [
+      `return [JSONHas(null, 1), JSONHas('{"a": null}', 'a', 1), JSONHas('[null]', 1), JSONHas([[null]], 1, -1)]`,
+      [false, false, true, true],
+    ],
     ['return [1 and 2, 1 and 0, 0 or null, not 0]', [true, false, false, true]],
     ["let d := {'a': 1}; d.b := 2; d['c'] := [1]; d.c[1] := 5; return d", { a: 1, b: 2, c: [5] }],
     ['let l := [1]; l[4] := 4; return l', [1, null, null, 4]],

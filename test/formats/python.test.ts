@@ -36,13 +36,13 @@ const columns: Column[] = [
   { name: 'tags', type: 'strings', nullable: false },
 ];
 /** Enough for several pages of a column in Parquet. */
-const ROWS = rounds(10_000, 30_000);
+const ROWS = rounds(5_000, 30_000);
 const sometimes = <T>(index: number, every: number, value: T) => (index % every === 0 ? null : value);
 const rows: Row[] = Array.from({ length: ROWS }, (_, index) => [
   `0193a7c2-5f3e-7abc-8def-${String(index * 7919).padStart(12, '0')}`,
   `event ${index % 12}`,
   sometimes(index, 5, `user é ${index}`),
-  JSON.stringify({ index, text: 'a\nb"c', list: [1, null], long: `${index} `.repeat(20) }),
+  JSON.stringify({ index, text: 'a\nb"c', list: [1, null], long: `${index} `.repeat(40) }),
   sometimes(index, 7, BigInt(index) * 86_400_000_001n - 500_000_000_000_000n),
   sometimes(index, 3, index - 15_000),
   sometimes(index, 11, BigInt(index) ** 4n),

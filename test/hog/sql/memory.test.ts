@@ -33,7 +33,7 @@ beforeAll(async () => {
   await insertEvents(database.client(), rows);
   const { rows: found } = await database.client().query('select pg_backend_pid() as pid');
   pid = found[0].pid;
-  // As in production, a statement also ends in time. What takes too much memory does so within a second.
+  // As in production, a statement also ends in time. Every day it ends sooner: most of what takes memory takes it at once.
   await database.client().query(`set statement_timeout = '${rounds(4, 8)}s'`);
 });
 

@@ -4,7 +4,6 @@ import { createParser } from '../../../hog/parser/index.ts';
 import { createSchema, printStatement, selection } from '../../../hog/sql/index.ts';
 import { type TimeBounds, timeBounds } from '../../../hog/sql/time-bounds.ts';
 import { PATIENCE } from '../../support/eventually.ts';
-import { rounds } from '../../support/rounds.ts';
 import { eventsDatabase } from './database.ts';
 import { PROJECT } from './tables.ts';
 
@@ -13,7 +12,6 @@ afterAll(() => parser.close());
 const database = eventsDatabase();
 const ZONE = 'America/St_Johns';
 const DAY = 86_400_000;
-const RUNS = rounds(120, 300);
 
 async function boundsOf(condition: string, now = Date.now()): Promise<TimeBounds> {
   const isTime = (expr: { kind: string; chain?: string[] }) =>
@@ -139,8 +137,8 @@ describe('rows that pass conditions', () => {
         expect(bounds.to ?? Infinity).toBeGreaterThanOrEqual(Date.parse(last));
         bounded += 1;
       }),
-      { numRuns: RUNS },
+      { numRuns: 300 },
     );
-    expect(bounded).toBeGreaterThan(RUNS / 6);
+    expect(bounded).toBeGreaterThan(50);
   });
 });

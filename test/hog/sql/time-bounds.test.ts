@@ -95,6 +95,7 @@ const side = fc.constantFrom(
   'timestamp',
   'toStartOfDay(timestamp)',
   'toStartOfHour(timestamp)',
+  'toStartOfMonth(timestamp)',
   "toTimeZone(timestamp, 'Asia/Tokyo')",
   "toStartOfDay(toTimeZone(timestamp, 'Pacific/Kiritimati'))",
 );

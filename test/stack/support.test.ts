@@ -1,8 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
+import type { Connection } from '@temporalio/client';
 import pg from 'pg';
 import { readMigrations } from '../../db/migrate.ts';
+import { missingSearchAttributes } from '../../schedules/search-attributes.ts';
 import { databaseForFile, type TestDatabase, withDatabase } from '../support/database.ts';
-import { allocateNamespace } from '../support/temporal.ts';
+import { allocateNamespace, connectTo, type TestNamespace } from '../support/temporal.ts';
 
 describe('the database bracket', () => {
   const database = databaseForFile();
@@ -41,19 +43,24 @@ describe('the database bracket', () => {
 
   test('fails when a connection of another pool was left open', async () => {
     let client: pg.Client | undefined;
-    const leak = withDatabase(async ({ url }: TestDatabase) => {
+    const forget = async ({ url }: TestDatabase) => {
       client = new pg.Client({ connectionString: url, application_name: 'forgotten' });
       client.on('error', () => undefined);
       await client.connect();
-    });
+    };
+    const leak = withDatabase(forget, { patience: 100 });
     await expect(leak).rejects.toThrow(/left 1 connection\(s\).*forgotten/s);
     await client?.end();
   });
 });
 
-test('every test gets a Temporal namespace of its own', () => {
-  const one = allocateNamespace();
-  const other = allocateNamespace();
-  expect(one.namespace).not.toBe(other.namespace);
-  expect(one.address).toMatch(/^127\.0\.0\.1:\d+$/);
+test('every test gets a Temporal namespace of its own, and there are always more', async () => {
+  // More than are there from the beginning.
+  const taken = Array.from({ length: 20 }, () => allocateNamespace());
+  expect(new Set(taken.map(({ namespace }) => namespace)).size).toBe(taken.length);
+  const last = taken.at(-1) as TestNamespace;
+  expect(last.address).toMatch(/^127\.0\.0\.1:\d+$/);
+  const client = await connectTo(last);
+  expect(await missingSearchAttributes(client.connection as Connection, last.namespace)).toEqual([]);
+  await client.connection.close();
 });

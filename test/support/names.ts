@@ -4,9 +4,3 @@ export const STATE_PREFIX = 'sluice-test-run-';
 export const DATA_DIRS = 'data dirs';
 /** The migrated database that test databases are cloned from. */
 export const TEMPLATE_DATABASE = 'sluice_template';
-/** Every bracket that needs Temporal takes one namespace for itself. */
-const NAMESPACES = 260;
-
-export function namespaceNames(): string[] {
-  return Array.from({ length: NAMESPACES }, (_, index) => `test-${index + 1}`);
-}

@@ -1,4 +1,4 @@
-import { registerHooks } from 'node:module';
+import { flushCompileCache, registerHooks } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import jestRuntime from 'jest-runtime';
@@ -49,5 +49,7 @@ export default class NativeRuntime extends JestRuntime {
   override async unstable_importModule(file: string): Promise<void> {
     Object.assign(globalThis, { [Symbol.for(GLOBALS)]: this.requireModuleOrMock(file, GLOBALS) });
     await import(`${pathToFileURL(file)}?file=${files}`);
+    // Processes that tests start take what this one compiled. It would keep it when it exits, which is late.
+    if (files === 1) flushCompileCache();
   }
 }

@@ -2,9 +2,12 @@
 // to jest closes, however jest ended. Started by global-setup.ts, which is told the directory of this run.
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
+import { Connection } from '@temporalio/client';
+import { msToTs } from '@temporalio/common/lib/time.js';
 import pg from 'pg';
 import { loadConfig } from '../../config.ts';
 import { setUpDatabase } from '../../db/wait.ts';
+import { registerSearchAttributes } from '../../schedules/search-attributes.ts';
 import { tryLock } from '../../stack/file-lock.ts';
 import { type Kept, keepRunning } from '../../stack/keeper.ts';
 import { stopLeftover } from '../../stack/leftovers.ts';
@@ -15,7 +18,8 @@ import { processStart, stopOrphan } from '../../stack/process.ts';
 import { startTemporal, type Temporal, type TemporalOptions } from '../../stack/temporal.ts';
 import { workflowBundle } from '../../worker/workflow-bundle.ts';
 import { searchAttributes } from '../../workflows/names.ts';
-import { DATA_DIRS, namespaceNames, TEMPLATE_DATABASE } from './names.ts';
+import { DATA_DIRS, TEMPLATE_DATABASE } from './names.ts';
+import { firstNamespaces, offerNamespaces } from './namespaces.ts';
 import { makeRunDir, takeKilledRuns } from './run-dir.ts';
 
 /** The types of search attributes, as the program of Temporal names them. */
@@ -84,7 +88,7 @@ function keepTemporal(
 ): Promise<Kept<Temporal>> {
   let port = 0;
   const options = {
-    ...{ ...common, uiPort: 0, namespaces: namespaceNames() },
+    ...{ ...common, uiPort: 0, namespaces: firstNamespaces() },
     searchAttributes: Object.values(searchAttributes).map(({ name, type }) => `${name}=${TYPES[type]}`),
   };
   const startHere = async () => {
@@ -97,10 +101,19 @@ function keepTemporal(
   return keepRunning({ name: 'Temporal', start: startHere, logFile }, { report, giveUp });
 }
 
+/** Makes a namespace like those that Temporal has from its start. */
+async function makeNamespace(connection: Connection, namespace: string): Promise<void> {
+  await connection.workflowService.registerNamespace({
+    namespace,
+    workflowExecutionRetentionPeriod: msToTs('1 day'),
+  });
+  const { missing, reason } = await registerSearchAttributes(connection, namespace);
+  if (missing.length > 0) throw new Error(`${namespace} lacks search attributes: ${reason}`);
+}
+
 async function start(): Promise<void> {
   await clearKilledRuns();
   const cacheDir = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR }).SLUICE_CACHE_DIR;
-  mkdirSync(path.join(stateDir, 'namespaces'));
   mkdirSync(path.join(stateDir, DATA_DIRS));
   const common = { dataDir: stateDir, cacheDir, report, signal: building.signal };
   // Data that is thrown away need not survive a power failure, and there is little of it.
@@ -114,6 +127,9 @@ async function start(): Promise<void> {
   const reader = await createTemplate(postgres.url);
   // The workers of all tests load it.
   await bundled;
+  const connection = await Connection.connect({ address: temporal.current.address });
+  const make = (namespace: string) => makeNamespace(connection, namespace);
+  offerNamespaces(stateDir, make, (error) => report(`No more Temporal namespaces: ${error.message}`));
   process.send?.({
     stateDir,
     postgresUrl: postgres.url,

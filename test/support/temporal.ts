@@ -1,9 +1,7 @@
-import { closeSync, openSync } from 'node:fs';
-import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { closableCalls } from '../../schedules/closable-calls.ts';
 import { allocated } from './allocated.ts';
-import { namespaceNames } from './names.ts';
+import { takeNamespace } from './namespaces.ts';
 
 export interface TestNamespace {
   address: string;
@@ -16,20 +14,9 @@ export function allocateNamespace(): TestNamespace {
   if (!address || !stateDir) {
     throw new Error('This test needs Temporal, but the run was started with TEST_NO_SERVICES=1.');
   }
-  for (const namespace of namespaceNames()) {
-    try {
-      // Creating the file is the claim: of several test processes only one succeeds.
-      closeSync(openSync(path.join(stateDir, 'namespaces', namespace), 'wx'));
-      const made = { address, namespace };
-      allocated.push(made);
-      return made;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    }
-  }
-  throw new Error(
-    'All Temporal namespaces of this run are taken; raise NAMESPACES in test/support/names.ts.',
-  );
+  const made = { address, namespace: takeNamespace(stateDir) };
+  allocated.push(made);
+  return made;
 }
 
 /** A client of a namespace. Its connection can be closed while a call is about to be repeated. */

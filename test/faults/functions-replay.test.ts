@@ -21,7 +21,7 @@ const startWorker = (): Program => {
 };
 
 test('workers are killed while a replay is under way: each event gets one invocation', async () => {
-  const number = 12_000;
+  const number = 8_000;
   const uuids: string[] = [];
   for (let hour = 0; hour < 4; hour += 1) {
     uuids.push(...(await world.store(`2026-03-01T0${hour}:00:00.000Z`, number / 4)));

@@ -23,7 +23,7 @@ test('workers are killed again and again: each event arrives, and one that arriv
     sender(world.url(), { filters: { events: [{ id: 'paid', type: 'events' }] } }),
   );
   world.answer((_arrival, response) => void setTimeout(() => response.end('{}'), 20));
-  const number = 3_000;
+  const number = 1_500;
   let workers = [startWorker(), startWorker()];
   let sent = 0;
   const capturing = (async () => {

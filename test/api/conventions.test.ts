@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { insertExportOf } from '../support/batch-export-rows.ts';
 import { refusals } from '../support/refusals.ts';
+import { LONG } from '../support/rounds.ts';
 import { fill, idsOf, managed, type Operation, operations } from '../support/routes.ts';
 
 // Thousands of requests are refused here.
@@ -134,9 +135,11 @@ describe('every route that needs a key', () => {
       'é',
     ];
     const placed = keyed.filter((one) => /\{(organization|project)_id\}/.test(one.path));
-    for (const id of strange) {
+    for (const [at, id] of strange.entries()) {
       const ids = { ...idsOf(anna), organization_id: id, project_id: id };
-      for (const one of placed) {
+      // Each route gets some of the ids, and each id is given to many routes of each kind.
+      const some = LONG ? placed : placed.filter((_one, index) => (index + at) % 4 === 0);
+      for (const one of some) {
         const answer = await api.request(anna, one.method, fill(one.path, ids), one.hasBody ? {} : undefined);
         const isObject = /\{organization_id\}\/($|authenticate_wizard|environments_rollback)/.test(one.path);
         const detail = one.path.includes('{project_id}')

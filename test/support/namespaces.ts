@@ -19,7 +19,7 @@ const nameOf = (number: number) => `test-${number}`;
 export function offerNamespaces(
   stateDir: string,
   make: (namespace: string) => Promise<void>,
-  giveUp: (error: Error) => void,
+  tell: (error: Error) => void,
 ): void {
   const { free, taken } = foldersIn(stateDir);
   for (const folder of [free, taken]) mkdirSync(folder, { recursive: true });
@@ -30,15 +30,18 @@ export function offerNamespaces(
   const refill = async () => {
     if (isMaking) return;
     isMaking = true;
-    while (made < readdirSync(taken).length + AHEAD) {
-      const namespace = nameOf(made + 1);
-      await make(namespace);
-      offer(namespace);
-      made += 1;
+    try {
+      while (made < readdirSync(taken).length + AHEAD) {
+        made += 1;
+        await make(nameOf(made));
+        offer(nameOf(made));
+      }
+    } finally {
+      // One that could not be made is left out, and the next that is taken begins anew.
+      isMaking = false;
     }
-    isMaking = false;
   };
-  watch(taken, () => void refill().catch(giveUp));
+  watch(taken, () => void refill().catch(tell));
 }
 
 /** Takes a namespace that nobody else of the run has or gets. */

@@ -129,7 +129,9 @@ async function start(): Promise<void> {
   await bundled;
   const connection = await Connection.connect({ address: temporal.current.address });
   const make = (namespace: string) => makeNamespace(connection, namespace);
-  offerNamespaces(stateDir, make, (error) => report(`No more Temporal namespaces: ${error.message}`));
+  offerNamespaces(stateDir, make, (error) =>
+    report(`A Temporal namespace could not be made: ${error.message}`),
+  );
   process.send?.({
     stateDir,
     postgresUrl: postgres.url,

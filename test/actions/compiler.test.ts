@@ -17,7 +17,9 @@ const step = (key: string): StepDocument => ({
 });
 const moment = { now: Date.parse('2026-01-02T03:04:05Z'), timezone: 'UTC' };
 /** The parser takes many seconds for it. */
-const SLOW = { steps: [step(`${'f('.repeat(95)}a${')'.repeat(95)}`)], moment };
+let endless = 'a';
+for (let depth = 0; depth < 8; depth += 1) endless = `if(${endless} = 1, (${endless}), 2)`;
+const SLOW = { steps: [step(endless)], moment };
 const QUICK = { steps: [step('event = 1')], moment };
 
 describe('the compiler of actions', () => {

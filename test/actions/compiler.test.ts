@@ -3,6 +3,7 @@ import { ActionCompilerBusyError, createActionCompiler } from '../../actions/com
 import type { StepDocument } from '../../actions/rows/actions.ts';
 import { Turns } from '../../db/turns.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
+import { endlessText } from '../support/endless-text.ts';
 
 const api = apiForFile();
 let anna: Tenant;
@@ -17,9 +18,7 @@ const step = (key: string): StepDocument => ({
 });
 const moment = { now: Date.parse('2026-01-02T03:04:05Z'), timezone: 'UTC' };
 /** The parser takes many seconds for it. */
-let endless = 'a';
-for (let depth = 0; depth < 8; depth += 1) endless = `if(${endless} = 1, (${endless}), 2)`;
-const SLOW = { steps: [step(endless)], moment };
+const SLOW = { steps: [step(endlessText('a'))], moment };
 const QUICK = { steps: [step('event = 1')], moment };
 
 describe('the compiler of actions', () => {

@@ -180,7 +180,6 @@ describe('a stream', () => {
         [database],
       );
       stream.resume();
-
       await eventually(async () => lines.some((line) => line.includes('live events could not be read')));
       expect(stream.events().length).toBeLessThan(names.length);
       await pool.query(`alter database ${database} connection limit -1`);

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { App } from '../../../api/dependencies.ts';
 import { createCompiler, type ModelCompiler } from '../../../models/index.ts';
 import { apiForFile, type Tenant } from '../../support/api.ts';
+import { endlessText } from '../../support/endless-text.ts';
 
 const api = apiForFile();
 let anna: Tenant;
@@ -46,12 +47,8 @@ const preview = (tenant: Tenant, more: object) =>
 const capture = () =>
   post(ben, '/i/v0/e/', { api_key: ben.projectToken, event: 'e', distinct_id: 'd', properties: {} });
 
-/** A text that takes the parser longer than it may take. Each has another name, so that no cache knows it. */
-function endless(n: number) {
-  let key = `a${n}`;
-  for (let depth = 0; depth < 8; depth += 1) key = `if(${key} = 1, (${key}), 2)`;
-  return { filters: [{ type: 'hogql', key }] };
-}
+/** Filters that take longer than they may take. */
+const endless = (n: number) => ({ filters: [{ type: 'hogql', key: endlessText(`a${n}`) }] });
 
 describe('while filters are compiled that take too long', () => {
   test('capture, health and the previews of other projects are answered first', async () => {

@@ -71,16 +71,6 @@ const HEX = '0123456789abcdef';
 const reference = (name: string, args: HogValue[]): HogValue =>
   (STL[name] as (typeof STL)[string]).fn(args, name, options);
 
-/** Looks into a value. The reference fails if something on the way is null. */
-function foundIn(name: string, args: HogValue[], otherwise: HogValue): HogValue {
-  try {
-    return reference(name, args);
-  } catch (error) {
-    if (error instanceof TypeError) return otherwise;
-    throw error;
-  }
-}
-
 /** Sorts a list. With keys, which `arraySort(key, list)` has computed, it sorts by them. */
 const sorted = (name: string, list: HogValue, keys: HogValue): HogValue =>
   Array.isArray(list) && Array.isArray(keys)
@@ -131,8 +121,15 @@ const own = new Map<string, LibraryFunction['call']>(
       const json = reference('jsonStringify', args);
       return typeof json === 'string' ? wellFormedJson(json) : json;
     },
-    // Where nothing is found, there is nothing to count.
-    JSONLength: (args) => foundIn('JSONLength', args, 0),
+    JSONLength: (args) => {
+      try {
+        return reference('JSONLength', args);
+      } catch (error) {
+        // The reference fails if something on the way is null. Where nothing is found, there is nothing to count.
+        if (error instanceof TypeError) return 0;
+        throw error;
+      }
+    },
     // The reference takes null for an object, in which any number is there.
     JSONHas: (args) => hasPath(args),
     tryBase64Decode: (args) => (typeof args[0] === 'string' ? reference('tryBase64Decode', args) : ''),

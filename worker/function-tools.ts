@@ -109,7 +109,10 @@ export function startFunctions(deps: FunctionRuntimeDependencies): FunctionRunti
   );
   const metrics = createDispatchMetrics(registry);
   const queued: FloodDependencies['queued'] = (functions) => deliverer.due(functions);
-  const dispatcher = new Dispatcher({ pool, readPool, logger, site, metrics, queued });
+  const dispatcher = new Dispatcher({
+    ...{ pool, readPool, logger, site, metrics, queued },
+    take: (invocations) => deliverer.take(invocations),
+  });
   const flood = new Flood({ pool, queued, missing: (count) => metrics.missing.inc(count) });
   const internal = new InternalDispatcher({ pool, runner, site, queued });
   const dispatch = startDispatch(dispatcher, internal, flood, logger);

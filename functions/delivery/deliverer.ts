@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { claim, type QueueRow, type Want } from '../rows/queue.ts';
+import { claim, type NewInvocation, type QueueRow, type Want } from '../rows/queue.ts';
 import { Aside } from './aside.ts';
 import { type AttemptDependencies, Attempts, type Claimed } from './attempts.ts';
 import type { Outcome } from './delivery.ts';
@@ -9,6 +9,7 @@ import { GovernedClaims } from './governed.ts';
 import { Leases } from './leases.ts';
 import { type Line, Lines, type LookOptions, takenBefore } from './lines.ts';
 import { AFTER_ERROR, ofOther } from './outcomes.ts';
+import { Pace } from './pace.ts';
 import { Results } from './results.ts';
 import { Load, type Share, sharesOf } from './shares.ts';
 
@@ -31,6 +32,8 @@ const CLAIM_AGAIN = 50;
 
 /** So many rows are claimed and begun in no time. */
 const FEW = 8;
+/** So many may be taken as they are queued. */
+const MOST_NEW = 4 * FEW;
 
 const wantOf = ({ line, count }: Share): Want => ({
   ...{ projectId: line.projectId, functionId: line.functionId, count },
@@ -55,10 +58,13 @@ export class Deliverer {
   readonly #governing = new Aside(this.#load.reserved);
   /** Claims for functions that have much to do. Many rows take longer to claim and to begin with. */
   readonly #refilling = new Aside(this.#load.reserved, CLAIM_EVERY);
+  readonly #pace = new Pace();
   #wake: (() => void) | undefined;
   #isAwake = false;
   #isStirring = false;
   #isClosing = false;
+  /** How many claims of what is about to be queued are under way. */
+  #taking = 0;
   #running: Promise<void> | undefined;
 
   constructor(deps: AttemptDependencies, options: Partial<DelivererOptions> = {}) {
@@ -90,7 +96,7 @@ export class Deliverer {
     await this.#governing.idle();
     await this.#refilling.idle();
     this.#results.hurry();
-    while (this.inFlight + this.#load.unwritten.all > 0)
+    while (this.inFlight + this.#load.unwritten.all + this.#taking > 0)
       await new Promise((resolve) => setTimeout(resolve, 10));
     await this.#results.idle();
     await this.#leases.close();
@@ -104,6 +110,45 @@ export class Deliverer {
     const now = Date.now();
     for (const one of functions) this.#lines.expect(one, now);
     this.#stir();
+  }
+
+  /**
+   * Takes invocations that are about to be queued, as far as there are places and nothing older of their functions is due:
+   * what is claimed as it is queued needs no claim afterwards. Call `begin` or `drop` of it.
+   */
+  take(invocations: readonly NewInvocation[]) {
+    if (this.#isClosing || invocations.length > MOST_NEW) return undefined;
+    const wanted = Map.groupBy(invocations, (one) => one.functionId);
+    const now = Date.now();
+    const free = [...wanted.values()].flatMap(([first]) => {
+      const { projectId, functionId } = first as NewInvocation;
+      if (this.#lines.isGoverned(functionId)) return [];
+      const line = this.#lines.expect({ projectId, functionId }, Number.POSITIVE_INFINITY);
+      return line.isCrowded || line.dueAt <= now ? [] : [{ ...line, dueAt: now }];
+    });
+    const shares = sharesOf(this.#lines, this.#load, {
+      ...{ all: free, places: this.#options.places, mayBeClaimed: () => true },
+    }).map((one) => ({ ...one, some: (wanted.get(one.line.functionId) ?? []).slice(0, one.count) }));
+    if (shares.length === 0) return undefined;
+    const [lease, began] = [randomUUID(), performance.now()];
+    const reserve = (sign: 1 | -1) => {
+      this.#taking += sign;
+      for (const { line, some } of shares) this.#load.reserved.add(line.projectId, sign * some.length);
+    };
+    reserve(1);
+    return {
+      ...{ ids: new Set(shares.flatMap(({ some }) => some.map(({ id }) => id))), lease },
+      seconds: this.#options.leaseSeconds,
+      begin: (rows: readonly QueueRow[]) => {
+        this.#begin({ rows, lease }, began);
+        if (rows.length > 0) this.#pace.little();
+        reserve(-1);
+      },
+      drop: () => {
+        reserve(-1);
+        this.#doubts.add(lease, functionsOf(shares));
+      },
+    };
   }
 
   get inFlight(): number {
@@ -153,7 +198,9 @@ export class Deliverer {
     let next = this.#lines.nextLook;
     if (this.inFlight < this.#options.places) {
       for (const line of this.#lines.all) {
-        if (line.dueAt < next && this.#mayBeClaimed(line)) next = line.dueAt;
+        if (line.dueAt >= next) continue;
+        if (this.#mayBeClaimed(line)) next = line.dueAt;
+        else if (line.isCrowded && !this.#refilling.isBusy) next = Math.min(next, now + CLAIM_AGAIN);
       }
     }
     return next - now;
@@ -175,7 +222,8 @@ export class Deliverer {
 
   /** What is paused need not be looked at, and of the claims that others do not wait for one of a kind is enough at a time. */
   #mayBeClaimed({ functionId, isCrowded }: Line): boolean {
-    if (!this.#lines.isGoverned(functionId)) return !(isCrowded && this.#refilling.isBusy);
+    if (!this.#lines.isGoverned(functionId))
+      return !(isCrowded && (this.#refilling.isBusy || this.#pace.mustRest));
     return !this.#lines.isPaused(functionId) && !this.#governing.isBusy;
   }
 
@@ -230,6 +278,7 @@ export class Deliverer {
     const takenOf = ({ line }: Share) => taken.get(line.functionId) ?? [];
     const filled = shares.filter((share) => takenOf(share).length >= share.count);
     expectAll(filled);
+    if (shares.some((share) => takenOf(share).length > 0 && !filled.includes(share))) this.#pace.little();
     for (const share of shares) {
       const { line, count } = share;
       const hasMore = filled.includes(share);
@@ -263,6 +312,7 @@ export class Deliverer {
       for (const [index, { line }] of shares.entries()) {
         const { rows, startsIn, again, isEmpty, gathering } = found[index]!;
         line.gathering = gathering;
+        if (rows.length > 0 && isEmpty) this.#pace.little();
         if (again !== null) line.dueAt = Math.min(line.dueAt, began + again);
         if (isEmpty) line.since = takenBefore(began);
         const startsAt = new Map(rows.map((row, at) => [row, began + startsIn[at]!]));

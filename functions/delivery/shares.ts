@@ -70,6 +70,13 @@ function firstOf(
   return found;
 }
 
+export interface ShareOptions {
+  places: number;
+  mayBeClaimed(line: Line): boolean;
+  /** Which lines have a share. Absent: all. */
+  all?: Iterable<Line>;
+}
+
 /**
  * Divides the free places among functions for which something is due. A project gets at most a part of what others leave, a
  * function a part of what its project has left, and those of projects with the fewest come first.
@@ -77,7 +84,7 @@ function firstOf(
 export function sharesOf(
   lines: Lines,
   load: Load,
-  { places, mayBeClaimed }: { places: number; mayBeClaimed(line: Line): boolean },
+  { places, mayBeClaimed, all = lines.all }: ShareOptions,
 ): Share[] {
   const now = Date.now();
   let free = places - load.inProgress.all - load.reserved.all;
@@ -92,7 +99,7 @@ export function sharesOf(
   // Degraded functions come after the others.
   const rank = ({ functionId }: Line) => (lines.isDegraded(functionId) ? 1 : 0);
   const due = firstOf(
-    lines.all,
+    all,
     (one) => one.dueAt <= now && mayBeClaimed(one) && hasRoom(one),
     (a, b) => rank(a) - rank(b) || heldBy(a) - heldBy(b) || a.inFlight - b.inFlight || a.dueAt - b.dueAt,
   );

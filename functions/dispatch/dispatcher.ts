@@ -1,11 +1,12 @@
 import { type Pool, transaction } from '../../db/pool.ts';
 import { ThreadPool } from '../../hog/threads/pool.ts';
-import { deleteBatches, type Lane, takeBatches } from '../rows/batches.ts';
+import { type Lane, takeBatches } from '../rows/batches.ts';
 import { takeLate, updateLate } from '../rows/late-batches.ts';
+import type { NewClaim, NewInvocation, QueueRow } from '../rows/queue.ts';
 import { DefinitionCache } from './definitions.ts';
 import { KEY_BYTES } from './event-rows.ts';
 import { writeFound } from './found.ts';
-import type { MatchEventsJob, MatchedEvent, MatchedEvents } from './match.ts';
+import type { MatchEventsJob, MatchedEvents } from './match.ts';
 import type { DispatchMetrics } from './metrics.ts';
 import {
   ALONE,
@@ -24,6 +25,16 @@ export interface DispatcherDependencies extends TurnDependencies {
   metrics?: DispatchMetrics;
   /** Invocations of these functions wait. */
   queued(functions: readonly { projectId: number; functionId: string }[]): void;
+  /** Takes some of what is about to be queued. It is delivered as soon as it is queued, and need not be claimed. */
+  take?(invocations: readonly NewInvocation[]): Taken | undefined;
+}
+
+/** What is delivered as soon as it is queued. */
+export interface Taken extends NewClaim {
+  /** It is queued and claimed, as far as its functions queue anything. */
+  begin(rows: readonly QueueRow[]): void;
+  /** Nobody knows whether it is queued. */
+  drop(): void;
 }
 
 /** About how many events a turn takes. Each turn waits for its transaction, so a backlog needs large ones. */
@@ -98,6 +109,11 @@ export class Dispatcher {
     lane: Lane | undefined,
     limits: Partial<Pick<TurnLimits, 'leaves' | 'leavesThread'>>,
   ): Promise<number> {
+    let taken: Taken | undefined;
+    const take = (invocations: readonly NewInvocation[]) => {
+      taken = this.#deps.take?.(invocations);
+      return taken;
+    };
     const outcome = await transaction(this.#deps.pool, async (client) => {
       const batches = await takeBatches(client, this.#batches[name], lane);
       if (batches.length === 0) return undefined;
@@ -107,15 +123,18 @@ export class Dispatcher {
       });
       await turn.batches(batches.filter((one) => one.events > 0));
       await turn.countSkipped(batches);
-      const queued = await writeFound(client, this.#definitions, turn.found);
-      await deleteBatches(
-        client,
-        batches.map(({ id }) => id),
-      );
-      return { turn, queued, batches };
+      const written = await writeFound(client, turn.found, {
+        ...{ definitions: this.#definitions, disabled: turn.disabled, batches: batches.map(({ id }) => id) },
+        ...(name === 'common' ? { take } : {}),
+      });
+      return { turn, batches, ...written };
+    }).catch((error: unknown) => {
+      taken?.drop();
+      throw error;
     });
     if (!outcome) return 0;
-    const { turn, queued, batches } = outcome;
+    const { turn, batches, invocations, claimed } = outcome;
+    taken?.begin(claimed);
     for (const one of turn.found.heavy(MANY)) this.#heavy.set(one, Date.now() + APART);
     const events = batches.reduce((sum, one) => sum + one.events, 0);
     const share = Math.min(
@@ -125,7 +144,7 @@ export class Dispatcher {
     );
     this.#batches[name] = Math.max(1, Math.ceil(share * batches.length));
     const skipped = batches.flatMap((one) => one.skipped ?? []).reduce((sum, one) => sum + one.count, 0);
-    this.#tell(queued, turn.found.missing, events + skipped);
+    this.#tell(invocations, turn.found.missing, events + skipped, taken);
     return events + skipped;
   }
 
@@ -140,19 +159,22 @@ export class Dispatcher {
       const { found } = turn;
       const left = found.late.get(taken.project_id) ?? [];
       found.late.delete(taken.project_id);
-      const queued = await writeFound(client, this.#definitions, found);
+      const { invocations } = await writeFound(client, found, {
+        ...{ definitions: this.#definitions, disabled: turn.disabled, batches: [] },
+      });
       await updateLate(client, taken.id, Buffer.concat([...left, taken.keys.subarray(keys.length)]));
-      return { queued, missing: found.missing, events: keys.length / KEY_BYTES };
+      return { invocations, missing: found.missing, events: keys.length / KEY_BYTES };
     });
     if (!outcome) return 0;
-    this.#tell(outcome.queued, outcome.missing, outcome.events);
+    this.#tell(outcome.invocations, outcome.missing, outcome.events);
     return outcome.events;
   }
 
-  #tell(queued: readonly MatchedEvent[], missing: number, events: number): void {
+  #tell(invocations: readonly NewInvocation[], missing: number, events: number, taken?: NewClaim): void {
     this.#deps.metrics?.events.inc(events);
-    this.#deps.metrics?.invocations.inc(queued.length);
+    this.#deps.metrics?.invocations.inc(invocations.length);
     if (missing > 0) this.#deps.metrics?.missing.inc(missing);
-    this.#deps.queued(queued);
+    const waiting = taken ? invocations.filter(({ id }) => !taken.ids.has(id)) : invocations;
+    if (waiting.length > 0) this.#deps.queued(waiting);
   }
 }

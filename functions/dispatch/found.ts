@@ -2,16 +2,16 @@ import { randomInt } from 'node:crypto';
 import type { Transaction } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { cleanText } from '../../values/texts.ts';
-import { addCounts, Counts } from '../rows/counts.ts';
+import { Counts } from '../rows/counts.ts';
 import { DISABLED, recordRefused } from '../rows/history.ts';
 import { addLateKeys } from '../rows/late-batches.ts';
 import { addLogs } from '../rows/logs.ts';
 import { countMasked, type MaskRequest } from '../rows/masks.ts';
-import { floodedOf, keepPositions } from '../rows/positions.ts';
-import { enqueue, type NewInvocation } from '../rows/queue.ts';
-import { disabledFunctions } from '../rows/states.ts';
+import { keepPositions } from '../rows/positions.ts';
+import { type NewClaim, type NewInvocation, type QueueRow, queueDispatched } from '../rows/queue.ts';
+import type { DisabledFunction } from '../rows/states.ts';
 import { LONGEST_WINDOW, letThrough, type MaskingRule } from '../rules/masking.ts';
-import { STATE, WATCHER } from '../rules/watcher.ts';
+import { STATE } from '../rules/watcher.ts';
 import type { DefinitionCache } from './definitions.ts';
 import type { MatchedEvent, MatchedEvents } from './match.ts';
 
@@ -49,16 +49,25 @@ export class Found {
   }
 }
 
-/** Writes what was found. Returns what has matched and is not left out. */
+export interface WriteOptions {
+  definitions: Pick<DefinitionCache, 'masking'>;
+  /** The functions that are not run because of what they cost. */
+  disabled: ReadonlyMap<string, DisabledFunction>;
+  /** The batches that are done. */
+  batches: readonly number[];
+  /** Takes some of what is about to be queued. */
+  take?(invocations: readonly NewInvocation[]): NewClaim | undefined;
+}
+
+/** Writes what was found. Returns what has matched and is not left out, and what of it was claimed. */
 export async function writeFound(
   client: Transaction,
-  definitions: Pick<DefinitionCache, 'masking'>,
   { matched, counts, errors, late }: Found,
-): Promise<MatchedEvent[]> {
-  const enabled = await withoutDisabled(client, matched, counts);
+  { definitions, disabled, batches, take }: WriteOptions,
+): Promise<{ invocations: readonly NewInvocation[]; claimed: readonly QueueRow[] }> {
+  const enabled = await withoutDisabled(client, matched, counts, disabled);
   const passed = await unmasked(client, definitions, enabled, counts);
   for (const { projectId, functionId } of passed) counts.add(projectId, functionId, 'other', 'triggered');
-  await enqueueOrKeep(client, passed.toSorted(byTime).map(invocationOf));
   for (const [projectId, keys] of late) {
     if (keys.length > 0) await addLateKeys(client, projectId, Buffer.concat(keys));
   }
@@ -71,8 +80,15 @@ export async function writeFound(
       message: cleanText(`Error filtering event ${uuid}: ${message}`),
     })),
   );
-  await addCounts(client, counts.all);
-  return passed;
+  const invocations = passed.toSorted(byTime).map(invocationOf);
+  const { claimed, flooded } = await queueDispatched(client, {
+    ...{ invocations, claim: take?.(invocations), counts: counts.all, batches },
+  });
+  await keepPositions(
+    client,
+    invocations.filter(({ functionId }) => flooded.has(functionId)),
+  );
+  return { invocations, claimed };
 }
 
 /** Leaves out functions that are not run because of what they cost. Their invocations can be run later. */
@@ -80,10 +96,8 @@ async function withoutDisabled(
   client: Transaction,
   matched: MatchedEvent[],
   counts: Counts,
+  disabled: WriteOptions['disabled'],
 ): Promise<MatchedEvent[]> {
-  const projects = [...new Set(matched.map(({ projectId }) => projectId))];
-  if (projects.length === 0) return [];
-  const disabled = await disabledFunctions(client, projects, WATCHER);
   if (disabled.size === 0) return matched;
   const refused = matched.filter(({ functionId }) => disabled.has(functionId));
   for (const { projectId, functionId } of refused) {
@@ -129,22 +143,6 @@ async function unmasked(
     if (!passes) counts.add(projectId, functionId, 'other', 'masked');
     return passes;
   });
-}
-
-/** Queues invocations. Of functions with too many waiting ones, only their positions are kept. */
-async function enqueueOrKeep(client: Transaction, invocations: readonly NewInvocation[]): Promise<void> {
-  if (invocations.length === 0) return;
-  const functions = [...new Set(invocations.map(({ functionId }) => functionId))];
-  const flooded = await floodedOf(client, functions);
-  if (flooded.size === 0) return enqueue(client, invocations);
-  await enqueue(
-    client,
-    invocations.filter(({ functionId }) => !flooded.has(functionId)),
-  );
-  await keepPositions(
-    client,
-    invocations.filter(({ functionId }) => flooded.has(functionId)),
-  );
 }
 
 /** The order in which events came in, and of those that came in together, in which they happened. */

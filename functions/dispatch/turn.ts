@@ -4,6 +4,8 @@ import { ThreadError, type ThreadPool } from '../../hog/threads/pool.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { type Batch, batchKeys } from '../rows/batches.ts';
 import { eventsByKeySql, eventsInPlaceSql } from '../rows/events.ts';
+import { type DisabledFunction, disabledFunctions } from '../rows/states.ts';
+import { WATCHER } from '../rules/watcher.ts';
 import type { DefinitionCache, Versions } from './definitions.ts';
 import { ID_BYTES, idOf, idsOf, KEY_BYTES, keysOf, RowPieces } from './event-rows.ts';
 import { Found } from './found.ts';
@@ -100,6 +102,8 @@ class Seen {
 /** Reads some events in one transaction, and finds out for which functions they are. */
 export class Turn {
   found = new Found();
+  /** The functions of its projects that are not run because of what they cost. */
+  disabled: ReadonlyMap<string, DisabledFunction> = new Map();
   /** How much was read of events. */
   bytes = 0;
   readonly #deps: TurnDependencies;
@@ -177,18 +181,31 @@ export class Turn {
     if (projects.length > 1) this.#room = Math.min(this.#limits.room, this.#limits.roomBesideOthers);
     const beside = this.#cache.beside(projects);
     const placed = batches.filter((one) => one.from_page !== null);
-    for (const [partition, some] of Map.groupBy(placed, (one) => one.partition)) {
-      const place = {
-        ...{ partition, projects },
-        // A transaction begins with pages in which it has found room.
-        fromPage: Math.max(0, Math.min(...some.map((one) => one.from_page as number)) - EARLIER),
-        toPage: Math.max(...some.map((one) => one.to_page as number)),
-        xids: some.map((one) => one.xid),
-      };
-      await this.#read(eventsInPlaceSql(place, beside), versions);
-    }
+    await this.#askBeside(projects, async () => {
+      for (const [partition, some] of Map.groupBy(placed, (one) => one.partition)) {
+        const place = {
+          ...{ partition, projects },
+          // A transaction begins with pages in which it has found room.
+          fromPage: Math.max(0, Math.min(...some.map((one) => one.from_page as number)) - EARLIER),
+          toPage: Math.max(...some.map((one) => one.to_page as number)),
+          xids: some.map((one) => one.xid),
+        };
+        await this.#read(eventsInPlaceSql(place, beside), versions);
+      }
+    });
     const incomplete = batches.filter((one) => this.#seen.of(one.xid) !== one.events);
     if (incomplete.length > 0) await this.#readMissing(incomplete, versions);
+  }
+
+  /** Asks for disabled functions while events are read, which happens on another connection. */
+  async #askBeside(projects: readonly number[], read: () => Promise<void>): Promise<void> {
+    const [asked, done] = await Promise.allSettled([
+      disabledFunctions(this.#client, projects, WATCHER),
+      read(),
+    ]);
+    if (asked.status === 'fulfilled') this.disabled = asked.value;
+    if (done.status === 'rejected') throw done.reason;
+    if (asked.status === 'rejected') throw asked.reason;
   }
 
   /** Counts events that capture has left out, for the functions that they would have been looked at for. */
@@ -212,7 +229,7 @@ export class Turn {
     const read = (some: Buffer) =>
       this.#read(eventsByKeySql(keysOf(some), this.#cache.beside([projectId])), versions);
     try {
-      await read(keys);
+      await this.#askBeside([projectId], () => read(keys));
       if (this.#isFull) this.#leave(keys);
     } catch (error) {
       if (!(error instanceof ThreadLostError)) throw error;

@@ -102,11 +102,3 @@ export async function batchKeys(queryable: Queryable, ids: readonly number[]): P
   );
   return new Map(rows.map((row) => [row.xid, row.keys]));
 }
-
-export async function deleteBatches(queryable: Queryable, ids: readonly number[]): Promise<void> {
-  await queryable.query({
-    name: 'delete-function-batches',
-    text: 'delete from function_batches where id = any($1)',
-    values: [ids],
-  });
-}

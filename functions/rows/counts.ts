@@ -31,24 +31,30 @@ export class Counts {
   }
 }
 
-/** Adds numbers to the metrics of this hour, in the order of their keys, of functions that still exist. */
-export async function addCounts(queryable: Queryable, counts: readonly Count[]): Promise<void> {
-  if (counts.length === 0) return;
-  await queryable.query({
-    name: 'add-function-counts',
-    text: `insert into function_metrics as m (project_id, function_id, hour, kind, name, count)
+/**
+ * Adds numbers to the metrics of this hour, in the order of their keys, of functions that still exist. The numbers are in
+ * parameters from `first` on, see `countValues`.
+ */
+export function addingCounts(first: number): string {
+  const [project, id, kind, name, count] = [0, 1, 2, 3, 4].map((at) => `$${first + at}`);
+  return `insert into function_metrics as m (project_id, function_id, hour, kind, name, count)
      select project_id, function_id, date_trunc('hour', clock_timestamp(), 'UTC'), kind, name, count
-     from unnest($1::int[], $2::uuid[], $3::text[], $4::text[], $5::bigint[])
+     from unnest(${project}::int[], ${id}::uuid[], ${kind}::text[], ${name}::text[], ${count}::bigint[])
        as c (project_id, function_id, kind, name, count)
      where exists (select from functions f where f.project_id = c.project_id and f.id = c.function_id)
      order by project_id, function_id, kind, name
-     on conflict (project_id, function_id, hour, kind, name) do update set count = m.count + excluded.count`,
-    values: [
-      counts.map((one) => one.projectId),
-      counts.map((one) => one.functionId),
-      counts.map((one) => one.kind),
-      counts.map((one) => one.name),
-      counts.map((one) => one.count),
-    ],
-  });
+     on conflict (project_id, function_id, hour, kind, name) do update set count = m.count + excluded.count`;
+}
+
+export const countValues = (counts: readonly Count[]): unknown[] => [
+  counts.map((one) => one.projectId),
+  counts.map((one) => one.functionId),
+  counts.map((one) => one.kind),
+  counts.map((one) => one.name),
+  counts.map((one) => one.count),
+];
+
+export async function addCounts(queryable: Queryable, counts: readonly Count[]): Promise<void> {
+  if (counts.length === 0) return;
+  await queryable.query({ name: 'add-function-counts', text: addingCounts(1), values: countValues(counts) });
 }

@@ -42,19 +42,6 @@ export async function markFloods(
   return rowCount ?? 0;
 }
 
-/** Returns those of the functions that keep positions only. This stays so until the transaction ends. */
-export async function floodedOf(
-  queryable: Queryable,
-  functionIds: readonly string[],
-): Promise<ReadonlySet<string>> {
-  const { rows } = await queryable.query({
-    name: 'flooded-functions',
-    text: 'select function_id from function_floods where function_id = any($1) for key share',
-    values: [functionIds],
-  });
-  return new Set(rows.map((row) => row.function_id));
-}
-
 /** Keeps the positions of invocations that are not queued yet. */
 export async function keepPositions(
   queryable: Queryable,

@@ -1,6 +1,7 @@
 import { int4Array, textArray, timestampArray, uuidArray } from '../../db/binary-arrays.ts';
 import type { Queryable } from '../../db/pool.ts';
 import type { Progress } from '../rules/progress.ts';
+import { addingCounts, type Count, countValues } from './counts.ts';
 
 /** An invocation of a function for a stored event. */
 export interface NewInvocation {
@@ -24,32 +25,34 @@ export interface NewInvocation {
 const NONE = '';
 const NO_MAPPING = -1;
 
+const COLUMNS = `id, project_id, function_id, version, mapping, event_uuid, event_timestamp, distinct_id, person_id, groups,
+  clock, seed`;
+const VALUES = `id, project_id, function_id, version, nullif(mapping, ${NO_MAPPING}), event_uuid, event_timestamp::timestamptz,
+  distinct_id, person_id, nullif(groups, '')::json, clock, seed`;
+const GIVEN = `unnest($1::uuid[], $2::int[], $3::uuid[], $4::int[], $5::int[], $6::uuid[], $7::text[], $8::text[],
+  $9::uuid[], $10::text[], $11::timestamptz[], $12::int[]`;
+
+const given = (invocations: readonly NewInvocation[]): unknown[] => [
+  uuidArray(invocations.map((one) => one.id)),
+  int4Array(invocations.map((one) => one.projectId)),
+  uuidArray(invocations.map((one) => one.functionId)),
+  int4Array(invocations.map((one) => one.version)),
+  int4Array(invocations.map((one) => one.mapping ?? NO_MAPPING)),
+  uuidArray(invocations.map((one) => one.uuid)),
+  textArray(invocations.map((one) => one.timestamp)),
+  textArray(invocations.map((one) => one.distinctId)),
+  uuidArray(invocations.map((one) => one.personId ?? undefined)),
+  textArray(invocations.map((one) => one.groups ?? NONE)),
+  timestampArray(invocations.map((one) => one.clock)),
+  int4Array(invocations.map((one) => one.seed)),
+];
+
 export async function enqueue(queryable: Queryable, invocations: readonly NewInvocation[]): Promise<void> {
   if (invocations.length === 0) return;
   await queryable.query({
     name: 'enqueue-invocations',
-    text: `insert into function_queue (id, project_id, function_id, version, mapping, event_uuid, event_timestamp,
-       distinct_id, person_id, groups, clock, seed)
-     select id, project_id, function_id, version, nullif(mapping, ${NO_MAPPING}), event_uuid, event_timestamp::timestamptz,
-       distinct_id, person_id, nullif(groups, '')::json, clock, seed
-     from unnest($1::uuid[], $2::int[], $3::uuid[], $4::int[], $5::int[], $6::uuid[], $7::text[], $8::text[],
-       $9::uuid[], $10::text[], $11::timestamptz[], $12::int[])
-       as i (id, project_id, function_id, version, mapping, event_uuid, event_timestamp, distinct_id, person_id, groups,
-         clock, seed)`,
-    values: [
-      uuidArray(invocations.map((one) => one.id)),
-      int4Array(invocations.map((one) => one.projectId)),
-      uuidArray(invocations.map((one) => one.functionId)),
-      int4Array(invocations.map((one) => one.version)),
-      int4Array(invocations.map((one) => one.mapping ?? NO_MAPPING)),
-      uuidArray(invocations.map((one) => one.uuid)),
-      textArray(invocations.map((one) => one.timestamp)),
-      textArray(invocations.map((one) => one.distinctId)),
-      uuidArray(invocations.map((one) => one.personId ?? undefined)),
-      textArray(invocations.map((one) => one.groups ?? NONE)),
-      timestampArray(invocations.map((one) => one.clock)),
-      int4Array(invocations.map((one) => one.seed)),
-    ],
+    text: `insert into function_queue (${COLUMNS}) select ${VALUES} from ${GIVEN}) as i (${COLUMNS})`,
+    values: given(invocations),
   });
 }
 
@@ -84,9 +87,23 @@ export interface QueueRow {
   others?: readonly QueueRow[];
 }
 
+const CLAIMED_COLUMNS = [
+  ...[
+    'seq',
+    'id',
+    'project_id',
+    'function_id',
+    'version',
+    'mapping',
+    'event_uuid',
+    'event_timestamp',
+    'distinct_id',
+  ],
+  ...['person_id', 'groups', 'globals', 'clock', 'seed', 'created_at', 'attempt', 'progress'],
+];
+
 /** What a claim returns of rows `q`. */
-export const CLAIMED = `q.seq, q.id, q.project_id, q.function_id, q.version, q.mapping, q.event_uuid, q.event_timestamp,
-  q.distinct_id, q.person_id, q.groups, q.globals, q.clock, q.seed, q.created_at, q.attempt, q.progress,
+export const CLAIMED = `${CLAIMED_COLUMNS.map((name) => `q.${name}`).join(', ')},
   due.lease as was_lease, due.due_at as was_due`;
 
 /** How many invocations of a function to claim. */
@@ -130,6 +147,65 @@ export async function claim(
     ],
   });
   return rows.sort((a, b) => a.seq - b.seq);
+}
+
+/** A claim of invocations that are not queued yet. */
+export interface NewClaim {
+  /** The ids of the invocations. */
+  ids: ReadonlySet<string>;
+  lease: string;
+  seconds: number;
+}
+
+/** What a turn of the dispatch leads to. */
+export interface Dispatched {
+  invocations: readonly NewInvocation[];
+  claim: NewClaim | undefined;
+  counts: readonly Count[];
+  /** The batches whose events have been looked at. */
+  batches: readonly number[];
+}
+
+/**
+ * Queues invocations, but for those of functions that keep positions only, which stays so until the transaction ends. Counts,
+ * and deletes batches. It is one statement, because each one waits for the processor when the machine is full. Returns what
+ * was claimed, and the functions that keep positions.
+ */
+export async function queueDispatched(
+  queryable: Queryable,
+  { invocations, claim, counts, batches }: Dispatched,
+): Promise<{ claimed: QueueRow[]; flooded: ReadonlySet<string> }> {
+  const none = CLAIMED_COLUMNS.map(() => 'null').join(', ');
+  const { rows } = await queryable.query({
+    name: 'queue-dispatched-invocations',
+    text: `with flooded as materialized (
+       select function_id from function_floods where function_id = any($3) for key share),
+     done as (delete from function_batches where id = any($16::bigint[])),
+     counted as (${addingCounts(17)}),
+     queued as (
+       insert into function_queue (${COLUMNS}, lease, due_at)
+       select ${VALUES}, case is_claimed when 1 then $14::uuid end,
+         clock_timestamp() + case is_claimed when 1 then $15::int else 0 end * interval '1 second'
+       from ${GIVEN}, $13::int[]) as i (${COLUMNS}, is_claimed)
+       where function_id not in (select function_id from flooded)
+       returning *)
+     select ${CLAIMED_COLUMNS.join(', ')}, null::uuid as was_lease, created_at as was_due, null::uuid as flooded
+       from queued where lease is not null
+     union all select ${none}, null, null, function_id from flooded`,
+    values: [
+      ...given(invocations),
+      int4Array(invocations.map(({ id }) => (claim?.ids.has(id) ? 1 : 0))),
+      ...[claim?.lease ?? null, claim?.seconds ?? 0, batches],
+      ...countValues(counts),
+    ],
+  });
+  return {
+    claimed: rows
+      .filter((one) => one.flooded === null)
+      .map(({ flooded, ...row }) => row)
+      .sort((a, b) => a.seq - b.seq),
+    flooded: new Set(rows.flatMap((one) => one.flooded ?? [])),
+  };
 }
 
 /** A function with waiting invocations. */

@@ -5,7 +5,8 @@ import { Dispatcher } from '../../../functions/dispatch/dispatcher.ts';
 import { Flood } from '../../../functions/dispatch/flood.ts';
 import { FUNCTIONS } from '../../../functions/manifest.ts';
 import { eventsWanted, noteLosses } from '../../../functions/rows/losses.ts';
-import { deleteForgotten, floodedOf, keepPositions } from '../../../functions/rows/positions.ts';
+import { deleteForgotten, keepPositions } from '../../../functions/rows/positions.ts';
+import { queueDispatched } from '../../../functions/rows/queue.ts';
 import { deleteOfPersons } from '../../../functions/rows/upkeep.ts';
 import { createLogger, type Logger } from '../../../telemetry/logger.ts';
 import { dropHooks } from '../../../tenancy/product.ts';
@@ -107,16 +108,17 @@ describe('a function with too many waiting invocations', () => {
       ...[world.anna.projectId, id],
     ]);
     await transaction(world.api.pool, async (client) => {
-      expect(await floodedOf(client, [id])).toEqual(new Set([id]));
-      const turn = flood.turn();
-      await eventually(async () => (await waiters()) > 0);
       const [uuid, timestamp] = ['00000000-0000-4000-8000-000000000001', '2026-01-01T00:00:00Z'];
       const invocation = {
-        ...{ id: uuid, projectId: world.anna.projectId, functionId: id, version: 1 },
-        mapping: null,
+        ...{ id: uuid, projectId: world.anna.projectId, functionId: id, version: 1, mapping: null },
+        ...{ distinctId: 'ada', personId: null, groups: null, clock: 0, seed: 1, uuid, timestamp },
       };
-      const more = { distinctId: 'ada', personId: null, groups: null, clock: 0, seed: 1 };
-      await keepPositions(client, [{ ...invocation, ...more, uuid, timestamp }]);
+      const dispatched = { invocations: [invocation], claim: undefined, counts: [], batches: [] };
+      const { flooded } = await queueDispatched(client, dispatched);
+      expect(flooded).toEqual(new Set([id]));
+      const turn = flood.turn();
+      await eventually(async () => (await waiters()) > 0);
+      await keepPositions(client, [invocation]);
       done = turn;
     });
     await done;

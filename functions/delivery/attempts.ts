@@ -8,7 +8,14 @@ import { type DisabledFunction, disabledFunctions } from '../rows/states.ts';
 import type { StoredEvent } from '../rules/stored-event.ts';
 import { WATCHER } from '../rules/watcher.ts';
 import { allOf, beyondRoom, sizeOf } from './batches.ts';
-import { type ContentDependencies, Contents, type NotRunnable, type Runnable } from './contents.ts';
+import {
+  type ContentDependencies,
+  Contents,
+  keyText,
+  type NotRunnable,
+  type Runnable,
+  type VersionKey,
+} from './contents.ts';
 import { Delivery, type DeliveryDependencies, type Outcome } from './delivery.ts';
 import type { Leases } from './leases.ts';
 import type { Lines } from './lines.ts';
@@ -22,6 +29,7 @@ import {
   withoutEvent,
 } from './outcomes.ts';
 import { PerProject } from './per-project.ts';
+import { Setbacks } from './setbacks.ts';
 import { hasRoomFor, type Load } from './shares.ts';
 
 export interface AttemptDependencies
@@ -80,6 +88,10 @@ interface Ready {
 const hasPolicy = (found: Found): found is Runnable =>
   !('reason' in found) && (found.paused || found.delivery !== null);
 
+const keyOf = (row: QueueRow): VersionKey => ({
+  ...{ projectId: row.project_id, functionId: row.function_id, version: row.version },
+});
+
 /** A project whose events had so many characters in one claim is not read together with others the next time. */
 const LARGE = 1_000_000;
 
@@ -91,6 +103,8 @@ export class Attempts {
   readonly #deps: AttemptDependencies;
   readonly #around: AttemptSurroundings;
   readonly #contents: Contents;
+  /** Versions that could not be had. */
+  readonly #setbacks = new Setbacks();
   /** Projects of which much was read the last time. */
   readonly #large = new Set<number>();
 
@@ -138,9 +152,7 @@ export class Attempts {
         ...{ projectId: row.project_id, uuid: row.event_uuid as string },
         timestamp: row.event_timestamp as string,
       }));
-      const versions = rows.map((row) => ({
-        ...{ projectId: row.project_id, functionId: row.function_id, version: row.version },
-      }));
+      const versions = rows.map(keyOf);
       const [found, contents, disabled] = await Promise.all([
         findEventsAt(this.#deps.readPool, keys),
         this.#contents.of(versions),
@@ -149,7 +161,7 @@ export class Attempts {
       this.#noteLarge(projects, found);
       const events = new Map(found.map((one) => [`${one.project_id}:${one.uuid}`, one]));
       return {
-        contents: this.#known(contents),
+        contents: this.#known(versions.map(keyText), contents),
         disabled,
         eventOf: (row) => events.get(`${row.project_id}:${row.event_uuid}`),
       };
@@ -168,17 +180,24 @@ export class Attempts {
   }
 
   /** Tells once of each version that cannot be had at the moment. */
-  #known(contents: readonly Promise<Found>[]): Promise<Found | undefined>[] {
-    const known = new Map(
-      [...new Set(contents)].map((one) => [
-        one,
-        one.catch((error: unknown) => {
-          this.#deps.logger.warn({ err: error }, 'a version of a function could not be prepared');
-          return undefined;
-        }),
-      ]),
-    );
-    return contents.map((one) => known.get(one) as Promise<Found | undefined>);
+  #known(keys: readonly string[], contents: readonly Promise<Found>[]): Promise<Found | undefined>[] {
+    const known = new Map<string, Promise<Found | undefined>>();
+    for (const [index, key] of keys.entries()) {
+      if (!known.has(key)) known.set(key, this.#knownOne(key, contents[index] as Promise<Found>));
+    }
+    return keys.map((key) => known.get(key) as Promise<Found | undefined>);
+  }
+
+  async #knownOne(key: string, content: Promise<Found>): Promise<Found | undefined> {
+    try {
+      const found = await content;
+      this.#setbacks.clear(key);
+      return found;
+    } catch (error) {
+      this.#setbacks.add(key);
+      this.#deps.logger.warn({ err: error, version: key }, 'a version of a function could not be prepared');
+      return undefined;
+    }
   }
 
   async #attempt(
@@ -205,7 +224,7 @@ export class Attempts {
   ): Promise<Ended> {
     const stopped = disabled.get(row.function_id);
     if (stopped) return { row, outcome: whileDisabled(row, stopped) };
-    if (!found) return { row, outcome: postponed(row, AFTER_ERROR) };
+    if (!found) return { row, outcome: postponed(row, this.#setbacks.after(keyText(keyOf(row)))) };
     if ('reason' in found) return { row, outcome: ended(found.status, found.reason) };
     if (!isGoverned && hasPolicy(found)) {
       // This process did not know that. The function gets it back as it was, and by its policy the next time.

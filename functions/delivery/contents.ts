@@ -58,7 +58,7 @@ export interface VersionKey {
   version: number;
 }
 
-const keyText = ({ functionId, version }: VersionKey) => `${functionId}:${version}`;
+export const keyText = ({ functionId, version }: VersionKey) => `${functionId}:${version}`;
 const MOST_FUNCTIONS = 5_000;
 
 interface Known {

@@ -145,7 +145,12 @@ describe('a claim', () => {
   test('whose answer is lost is given back, and so is one by a policy', async () => {
     const free = await world.create(on('free'));
     const governed = await world.create(on('governed', { delivery: { max_concurrency: 5 } }));
-    await world.capture([...events('free', 5), ...events('governed', 5)]);
+    await enqueue(free, world.anna);
+    await world.capture(events('governed', 5));
+    const givenBack: unknown[] = [];
+    meanwhile('give-invocations-back', async ([, functions = []]) => {
+      givenBack.push(...functions);
+    });
     meanwhile('claim-invocations', once(lost));
     let isClaimed = false;
     meanwhile('claim-held-invocations', async () => {
@@ -161,40 +166,71 @@ describe('a claim', () => {
     expect(isClaimed).toBe(true);
     expect(await statuses(free)).toEqual(Array(5).fill('succeeded'));
     expect(await statuses(governed)).toEqual(Array(5).fill('succeeded'));
+    expect(givenBack).toEqual(expect.arrayContaining([free, governed]));
     for (const id of [free, governed]) await world.change(id, { enabled: false });
   });
 
-  test.each([
+  test('of what is about to be queued is given back if the answer to its transaction is lost', async () => {
+    const id = await world.create(on('taken'));
+    await world.capture(events('taken', 5));
+    const givenBack: unknown[] = [];
+    meanwhile('give-invocations-back', async ([, functions = []]) => {
+      givenBack.push(...functions);
+    });
+    let isQueued = false;
+    meanwhile('queue-dispatched-invocations', async () => {
+      isQueued = true;
+    });
+    meanwhile('commit', async () => {
+      if (!isQueued) return;
+      watched.delete('queue-dispatched-invocations');
+      watched.delete('commit');
+      await lost([]);
+    });
+    await work();
+    expect(givenBack).toContain(id);
+    expect(await statuses(id)).toEqual(Array(5).fill('succeeded'));
+    await world.change(id, { enabled: false });
+  });
+
+  // Invocations are claimed as they are queued, or later.
+  const ways = ['queue-dispatched-invocations', 'claim-invocations'] as const;
+  const changes = [
     ['disabled', { enabled: false }, 'cancelled'],
     ['deleted', { deleted: true }, 'cancelled'],
     ['paused', { paused: true }, 'succeeded'],
-  ])('of a function that is %s meanwhile ends', async (name, change, status) => {
-    const id = await world.create(on(name));
-    await world.capture(events(name, 5));
-    let isChanged = false;
-    meanwhile(
-      'claim-invocations',
-      once(async () => {
-        await world.change(id, change);
-        isChanged = true;
-      }),
-    );
-    const runtime = world.start();
-    await eventually(async () => isChanged);
-    if (name === 'paused') {
-      const held = 'select from function_queue where function_id = $1 and lease is null';
-      await eventually(async () => (await rows(held, [id])).length === 5);
-      await world.change(id, { paused: false });
-    }
-    await world.idle();
-    await world.stop(runtime);
-    expect(await statuses(id)).toEqual(Array(5).fill(status));
-    if (name === 'paused') await world.change(id, { enabled: false });
-  });
+  ] as const;
+  test.each(ways.flatMap((way) => changes.map(([name, change, status]) => ({ way, name, change, status }))))(
+    'of a function that is $name meanwhile ends ($way)',
+    async ({ way, name, change, status }) => {
+      const id = await world.create(on(name));
+      if (way === 'claim-invocations') await enqueue(id, world.anna);
+      else await world.capture(events(name, 5));
+      let isChanged = false;
+      meanwhile(
+        way,
+        once(async () => {
+          await world.change(id, change);
+          isChanged = true;
+        }),
+      );
+      const runtime = world.start();
+      await eventually(async () => isChanged);
+      if (name === 'paused') {
+        const held = 'select from function_queue where function_id = $1 and lease is null';
+        await eventually(async () => (await rows(held, [id])).length === 5);
+        await world.change(id, { paused: false });
+      }
+      await world.idle();
+      await world.stop(runtime);
+      expect(await statuses(id)).toEqual(Array(5).fill(status));
+      if (name === 'paused') await world.change(id, { enabled: false });
+    },
+  );
 
   test('of a worker that stood still while another one took over sends nothing', async () => {
     const id = await world.create(on('stalled'));
-    await world.capture(events('stalled', 3));
+    await enqueue(id, world.anna);
     let isOver = false;
     meanwhile(
       'claim-invocations',
@@ -213,7 +249,7 @@ describe('a claim', () => {
     await world.stop(runtime);
     expect(arrived('stalled')).toEqual([]);
     expect(await rows('select lease from function_queue where function_id = $1', [id])).toEqual(
-      Array(3).fill({ lease: LEASE }),
+      Array(5).fill({ lease: LEASE }),
     );
     await rows('delete from function_queue where function_id = $1', [id]);
     await world.change(id, { enabled: false });

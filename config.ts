@@ -178,6 +178,11 @@ const variables = {
     .describe(
       'Maximum number of bytes that the filters of all feature flags of a project have together. Every API process keeps them in memory.',
     ),
+  SLUICE_COHORT_BYTES_PER_PROJECT: positive
+    .default(16 * 1024 * 1024)
+    .describe(
+      'Maximum number of bytes that the filters of all cohorts of a project have together. Every API process keeps them in memory.',
+    ),
   SLUICE_VERSION_DAYS: positive
     .default(365)
     .describe(

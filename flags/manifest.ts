@@ -15,6 +15,7 @@ const AT_ONCE = 5_000;
 const QUOTA_MONTHS = 24;
 /** So many plans that are over are remembered of each project. */
 const PLANS = 1_000;
+const PLAN_BYTES = 16 * 1024 * 1024;
 
 /** Describes feature flags to the rest of Sluice. */
 export const FLAGS: Product<{ pool: Pool; flags: PlanRunDependencies; versions: VersionBounds }> = {
@@ -66,7 +67,7 @@ export const FLAGS: Product<{ pool: Pool; flags: PlanRunDependencies; versions: 
       name: 'expireFlagPlans',
       summary: 'plans for flags that are over, forgotten',
       run: ({ pool, versions: { days } }) =>
-        expirePlans(pool, { kept: PLANS, days, limit: AT_ONCE, now: new Date() }),
+        expirePlans(pool, { kept: PLANS, bytes: PLAN_BYTES, days, limit: AT_ONCE, now: new Date() }),
     },
   ],
   personsMerged: moveHashKeys,

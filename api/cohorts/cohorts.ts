@@ -2,13 +2,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { addNamed } from '../../cohorts/commands/add-named.ts';
-import {
-  type CohortCommandDependencies,
-  changeCohort,
-  cohortsAsking,
-  createCohort,
-} from '../../cohorts/commands/save.ts';
-import { type CohortRow, listCohorts } from '../../cohorts/rows/cohorts.ts';
+import { changeCohort, createCohort } from '../../cohorts/commands/save.ts';
+import { type CohortRow, cohortsAsking, listCohorts } from '../../cohorts/rows/cohorts.ts';
 import { countMembers } from '../../cohorts/rows/members.ts';
 import { COHORT_LIMITS } from '../../cohorts/rules/limits.ts';
 import type { Upload } from '../../cohorts/rules/upload.ts';
@@ -33,6 +28,7 @@ import {
   readsForm,
   requireStaticFor,
 } from './cohort-schema.ts';
+import { cohortCommands } from './dependencies.ts';
 import { COHORTS_PREFIX, cohortParams, findsCohort } from './find-cohort.ts';
 
 const TAGS = ['cohorts'];
@@ -51,7 +47,7 @@ export function cohortRoutes(app: App, deps: ApiDependencies): void {
 
 function addRoutes(app: App, deps: ApiDependencies): void {
   const { pool, readingPool, config } = deps;
-  const commands: CohortCommandDependencies = { pool, flagsAsking, exportsAsking, functionsAsking };
+  const commands = cohortCommands(deps);
   const find = findsCohort(pool);
 
   /** Counts the members of static cohorts. Where they are too many to count while somebody waits, none is counted. */

@@ -1,15 +1,16 @@
 import { z } from 'zod';
 import { carryCohorts } from '../../cohorts/commands/carry.ts';
-import { exportsAsking } from '../../exports/rows/batch-exports.ts';
+import { PAGE_BYTES } from '../../db/reading.ts';
+import { Turns } from '../../db/turns.ts';
 import { type CopyDependencies, copyFlag } from '../../flags/commands/copy.ts';
 import { copySchedule } from '../../flags/commands/copy-schedule.ts';
-import { flagsAsking } from '../../flags/rows/definitions.ts';
-import { findFlagByKey } from '../../flags/rows/flags.ts';
-import { functionsAsking } from '../../functions/rows/functions.ts';
+import { findFlag, findFlagByKey, siblingsOf } from '../../flags/rows/flags.ts';
 import { Refusal } from '../../refusals.ts';
 import { parseExactJson } from '../../values/exact-json.ts';
 import { narrow } from '../access.ts';
 import { actorOf } from '../actor.ts';
+import { clientSignal } from '../asker.ts';
+import { cohortCommands } from '../cohorts/dependencies.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { freeForm, timestamp } from '../fields.ts';
@@ -46,11 +47,12 @@ const sibling = z.object({
 /** Adds the routes about flags of several projects of an organization. */
 export function flagCopyRoutes(app: App, deps: ApiDependencies): void {
   const { pool } = deps;
+  // A copy may have many targets, and a schedule for each of them.
+  const turns = new Turns({ atOnce: 2, perAsker: 1, waitingPerAsker: 5, patience: 30_000 });
   const plans = planCommands(deps);
   const commands: CopyDependencies = {
     ...flagCommands(deps),
-    carryCohorts: (actor, way, ids) =>
-      carryCohorts({ pool, flagsAsking, exportsAsking, functionsAsking }, actor, way, ids),
+    carryCohorts: (actor, way, ids) => carryCohorts(cohortCommands(deps), actor, way, ids),
   };
 
   app.post(
@@ -84,7 +86,7 @@ export function flagCopyRoutes(app: App, deps: ApiDependencies): void {
         },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const { body, caller, organization } = request;
       const visible = new Set(narrow(caller.key, organization)?.projects.map((one) => one.id));
       const source = visible.has(body.from_project)
@@ -96,19 +98,29 @@ export function flagCopyRoutes(app: App, deps: ApiDependencies): void {
       }
       const success: (z.output<typeof featureFlag> & { schedule_copy_warning?: string })[] = [];
       const failed: { project_id: number; error_message: string; errors: string }[] = [];
-      for (const target of new Set(body.target_project_ids)) {
+      const signal = clientSignal(reply);
+      const copyTo = async (target: number) => {
         try {
           if (!visible.has(target)) throw new Refusal('absent', NO_PROJECT);
           const options = { isDisabled: body.disable_copied_flag };
           const row = await copyFlag(commands, actorOf(request), source, target, options);
           const warning = body.copy_schedule
-            ? await copySchedule({ ...commands, ...plans }, actorOf(request), source, row)
+            ? await copySchedule({ ...commands, ...plans }, actorOf(request), source, row, signal)
             : undefined;
           success.push({ ...flagView(row), ...(warning && { schedule_copy_warning: warning }) });
         } catch (error) {
           if (!(error instanceof Refusal)) throw error;
           failed.push({ project_id: target, error_message: error.message, errors: error.message });
         }
+      };
+      const leave = await turns.enter(organization.id, signal);
+      try {
+        for (const target of new Set(body.target_project_ids)) {
+          signal.throwIfAborted();
+          await copyTo(target);
+        }
+      } finally {
+        leave();
       }
       return { success, failed };
     },
@@ -127,18 +139,24 @@ export function flagCopyRoutes(app: App, deps: ApiDependencies): void {
     },
     async ({ params: { key }, caller, organization }) => {
       const projects = narrow(caller.key, organization)?.projects ?? [];
-      const rows = await Promise.all(projects.map((one) => findFlagByKey(pool, one.id, key)));
-      return rows.flatMap((row) =>
-        row
-          ? [
-              {
-                ...{ flag_id: row.id, team_id: row.project_id, created_by: row.created_by },
-                filters: parseExactJson(row.filters) as Record<string, unknown>,
-                ...{ created_at: row.created_at, active: row.active },
-              },
-            ]
-          : [],
-      );
+      const ids = projects.map((one) => one.id);
+      const siblings = await siblingsOf(pool, ids, key);
+      const bytes = siblings.reduce((sum, one) => sum + one.bytes, 0);
+      if (bytes > PAGE_BYTES) {
+        const message = `The filters of the ${siblings.length} flags have ${bytes} bytes, and an answer has ${PAGE_BYTES} at most. Ask each project for its flag.`;
+        throw errors.validation('limit', message, 'key');
+      }
+      const shown: z.output<typeof sibling>[] = [];
+      for (const one of siblings) {
+        const row = await findFlag(pool, one);
+        if (!row || row.deleted) continue;
+        shown.push({
+          ...{ flag_id: row.id, team_id: row.project_id, created_by: row.created_by },
+          filters: parseExactJson(row.filters) as Record<string, unknown>,
+          ...{ created_at: row.created_at, active: row.active },
+        });
+      }
+      return shown;
     },
   );
 }

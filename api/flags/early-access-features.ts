@@ -5,6 +5,7 @@ import {
   type EarlyAccessRow,
   findEarlyAccess,
   listEarlyAccess,
+  type OfferedFeature,
   offeredFeatures,
   PUBLIC_OFFERS_CHANNEL,
 } from '../../flags/rows/early-access.ts';
@@ -19,7 +20,7 @@ import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import type { Handle, Query } from '../public/exchange.ts';
 import type { Lane, LaneMember } from '../public/lane.ts';
 import { createOffers, OFFERS_CACHE, projectInQuery } from '../public/offers.ts';
-import { packed, packedAnswer } from '../public/packed.ts';
+import { type Packed, packed, packedAnswer } from '../public/packed.ts';
 import { flagCommands } from './dependencies.ts';
 
 const TAGS = ['early access features'];
@@ -40,8 +41,8 @@ const fields = z.object({
   stage,
   documentation_url: optionalText(800),
   payload: freeForm
-    .refine((value) => JSON.stringify(value).length <= FLAG_LIMITS.featurePayloadBytes, {
-      error: `The payload may have ${FLAG_LIMITS.featurePayloadBytes} characters as JSON.`,
+    .refine((value) => Buffer.byteLength(JSON.stringify(value)) <= FLAG_LIMITS.featurePayloadBytes, {
+      error: `The payload may have ${FLAG_LIMITS.featurePayloadBytes} bytes as JSON.`,
     })
     .meta({ description: 'What clients get beside the feature.' }),
 });
@@ -204,20 +205,52 @@ function stagesIn({ stage: given }: Query): ReadonlySet<string> {
   return new Set(named.length > 0 ? named : [DEFAULT_PUBLIC_STAGE]);
 }
 
+/** A list has as many features as fit. */
+const MOST_BYTES = 1024 * 1024;
+
+/** The answers about the features of a project. */
+interface FeatureAnswers {
+  of(stages: ReadonlySet<string>): Promise<Packed>;
+  /** What all of them may take. */
+  bytes: number;
+}
+
+/** Writes and packs each list once, when it is asked for: anybody may ask, and as often as they like. */
+export function answersOf(features: readonly OfferedFeature[]): FeatureAnswers {
+  const present = PUBLIC_STAGES.filter((one) => features.some((feature) => feature.stage === one));
+  const known = new Map<string, Promise<Packed>>();
+  return {
+    of(stages) {
+      const wanted = present.filter((one) => stages.has(one));
+      const name = wanted.join();
+      const answer =
+        known.get(name) ??
+        packed(
+          JSON.stringify({
+            earlyAccessFeatures: features.filter((one) => (wanted as string[]).includes(one.stage)),
+          }),
+        );
+      known.set(name, answer);
+      return answer;
+    },
+    // There is a list for each choice of stages, plain and packed, and each feature is in half of them.
+    bytes: JSON.stringify(features).length * (1 + 2 ** present.length),
+  };
+}
+
 /** Adds the list of features that browsers offer. */
 export function offeredFeatureRoutes(lane: Lane, deps: Pick<ApiDependencies, 'lanePool' | 'listener'>): void {
   const { add } = lane.join(MEMBER);
   const offers = createOffers(deps.listener, PUBLIC_OFFERS_CHANNEL, async (projectId) => {
-    const features = await offeredFeatures(deps.lanePool, projectId);
-    return { value: features, bytes: JSON.stringify(features).length };
+    const features = await offeredFeatures(deps.lanePool, projectId, MOST_BYTES);
+    const value = answersOf(features);
+    return { value, bytes: value.bytes };
   });
   lane.onClose(() => offers.close());
   const list: Handle = async (incoming) => {
     const stages = stagesIn(incoming.request.query as Query);
-    const features = await offers.of(await projectInQuery(lane.keys, incoming));
-    const earlyAccessFeatures = features.filter((one) => stages.has(one.stage));
-    const text = await packed(JSON.stringify({ earlyAccessFeatures }));
-    return packedAnswer(incoming.request, text, 'application/json', OFFERS_CACHE);
+    const answers = await offers.of(await projectInQuery(lane.keys, incoming));
+    return packedAnswer(incoming.request, await answers.of(stages), 'application/json', OFFERS_CACHE);
   };
   add('GET', '/api/early_access_features', list, {
     summary: 'The features that a browser offers, by default those in beta',

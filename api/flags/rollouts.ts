@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { startRollout, steerRollout } from '../../flags/commands/rollouts.ts';
-import { findRollout, listRollouts, type RolloutRow } from '../../flags/rows/rollouts.ts';
+import { findRollout, listRollouts, type RolloutRow, type ShownRollout } from '../../flags/rows/rollouts.ts';
 import { ROLLOUT_LIMITS, ROLLOUT_STATUSES } from '../../flags/rules/rollouts.ts';
 import { isUuid } from '../../values/uuid.ts';
 import { actorOf } from '../actor.ts';
@@ -64,8 +64,8 @@ const shown = z
   })
   .meta({ id: 'FlagRollout' });
 
-function view(row: RolloutRow): z.output<typeof shown> {
-  const { project_id: _, flag_id: _flag, condition: _rest, step, due_at: next_step_at, ...rest } = row;
+function view(row: ShownRollout): z.output<typeof shown> {
+  const { project_id: _, flag_id: _flag, step, due_at: next_step_at, ...rest } = row;
   return { ...rest, steps_done: step ?? 0, next_step_at };
 }
 

@@ -1,3 +1,4 @@
+import { inChangeTurn } from '../../db/change-turns.ts';
 import type { Pool } from '../../db/pool.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { audit } from '../../tenancy/audit.ts';
@@ -40,7 +41,10 @@ export async function addNamed(
       distinctIds: by === 'distinct_id' ? some : [],
       emails: by === 'email' ? some : [],
     };
-    unknown.push(...(await addMembers(pool, cohort.project_id, cohort.id, ids)));
+    const missing = await inChangeTurn(pool, cohort.project_id, () =>
+      addMembers(pool, cohort.project_id, cohort.id, ids),
+    );
+    unknown.push(...missing);
   }
   await noteMembersChanged(pool, cohort.project_id);
   const added = { named: all.length, unknown: unknown.length, examples: unknown.slice(0, SHOWN) };

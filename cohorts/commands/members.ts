@@ -1,4 +1,5 @@
-import { type Pool, type Transaction, transaction } from '../../db/pool.ts';
+import { changeTransaction } from '../../db/change-turns.ts';
+import type { Pool, Transaction } from '../../db/pool.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { audit } from '../../tenancy/audit.ts';
@@ -22,7 +23,7 @@ export function addPersons(
   named: NamedPersons,
 ): Promise<string[]> {
   const names = new Set([...named.personIds, ...named.distinctIds]).size;
-  return transaction(pool, async (client) => {
+  return changeTransaction(pool, cohort.project_id, async (client) => {
     const unknown = await addMembers(client, cohort.project_id, cohort.id, named);
     if (new Set(unknown).size === names) {
       throw refuse.invalid('person_ids', 'No valid users to add to cohort');
@@ -40,7 +41,7 @@ export function removePerson(
   cohort: Cohort,
   personId: string,
 ): Promise<void> {
-  return transaction(pool, async (client) => {
+  return changeTransaction(pool, cohort.project_id, async (client) => {
     if (!(await removeMember(client, cohort.project_id, cohort.id, personId))) {
       throw refuse.absent(
         (await hasPerson(client, cohort.project_id, personId))

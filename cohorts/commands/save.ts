@@ -1,26 +1,31 @@
-import { type Pool, type Queryable, type Transaction, transaction } from '../../db/pool.ts';
+import { changeTransaction } from '../../db/change-turns.ts';
+import type { Pool, Queryable, Transaction } from '../../db/pool.ts';
 import { lockProject } from '../../db/projects.ts';
-import { type CohortDefinition, Cohorts } from '../../properties/index.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { type Activity, audit, changes } from '../../tenancy/audit.ts';
 import { checkCohortFilters } from '../check-filters.ts';
 import {
+  bytesOfCohorts,
   type CohortFields,
   type CohortKey,
   type CohortRow,
+  cohortsAsking,
   findCohort,
   hasCohorts,
   insertCohort,
+  leadsToCohort,
   lockCohorts,
+  missingCohort,
   updateCohort,
 } from '../rows/cohorts.ts';
-import { readCohortDefinitions } from '../rows/definitions.ts';
 import { COHORT_LIMITS } from '../rules/limits.ts';
 
 /** What the commands of cohorts work with. */
 export interface CohortCommandDependencies {
   pool: Pool;
+  /** What the cohorts of a project may be together. */
+  limits: { bytes: number };
   /** Names the flags of a project that ask about a cohort. */
   flagsAsking(queryable: Queryable, projectId: number, cohortId: number): Promise<readonly { key: string }[]>;
   /** Names the functions of a project whose filters name a cohort, directly or through others. */
@@ -71,26 +76,38 @@ const logged = (row: CohortRow) => ({
   deleted: row.deleted,
 });
 
-/** Refuses cohorts that do not exist, and circles. Call it under the lock. */
+/** Refuses cohorts that do not exist, and circles. A new cohort has no id: nothing names it. Call it under the lock. */
 async function checkAsks(
   client: Transaction,
   projectId: number,
-  own: CohortDefinition,
+  ownId: number | null,
   asks: readonly number[],
 ): Promise<void> {
   if (asks.length === 0) return;
-  const rows = await readCohortDefinitions(client, projectId);
-  const ids = new Set(rows.map((row) => row.id));
-  const missing = asks.find((id) => !ids.has(id));
+  const missing = await missingCohort(client, projectId, asks);
   if (missing !== undefined) {
     throw refuse.invalid('filters', `Invalid Cohort ID in filter: there is no cohort ${missing}.`);
   }
-  const others = rows
-    .filter((row) => row.id !== own.id)
-    .map((row) => ({ id: row.id, isStatic: row.is_static, filters: JSON.parse(row.filters) as unknown }));
-  if (new Cohorts([...others, own]).failureOf(own.id) === 'dependency_cycle_cohort') {
+  if (ownId !== null && (await leadsToCohort(client, projectId, asks, ownId))) {
     throw refuse.invalid('filters', 'Cohorts cannot reference other cohorts in a loop.');
   }
+}
+
+/** Refuses filters that are more than a project may have together. Call it under the lock. */
+async function checkRoom(
+  { limits }: Pick<CohortCommandDependencies, 'limits'>,
+  client: Transaction,
+  projectId: number,
+  ownId: number | null,
+  filters: string,
+): Promise<void> {
+  const bytes = (await bytesOfCohorts(client, projectId, ownId)) + Buffer.byteLength(filters);
+  if (bytes <= limits.bytes) return;
+  throw refuse.invalid(
+    'filters',
+    `The filters of all cohorts of the project would have ${bytes} bytes; ${limits.bytes} are allowed (SLUICE_COHORT_BYTES_PER_PROJECT). Use static cohorts for long lists of persons.`,
+    { code: 'limit' },
+  );
 }
 
 const tooMany = () =>
@@ -111,14 +128,16 @@ export async function createCohort(
   }
   const filters = isStatic ? NO_FILTERS : (input.filters ?? NO_FILTERS);
   const asks = isStatic ? [] : checkCohortFilters(filters);
-  return transaction(deps.pool, async (client) => {
+  const text = JSON.stringify(filters);
+  return changeTransaction(deps.pool, projectId, async (client) => {
     if (!(await lockProject(client, projectId))) throw refuse.absent('Project not found.');
     await lockCohorts(client, projectId);
     if (await hasCohorts(client, projectId, COHORT_LIMITS.cohorts)) throw tooMany();
-    await checkAsks(client, projectId, { id: 0, isStatic, filters }, asks);
+    await checkRoom(deps, client, projectId, null, text);
+    await checkAsks(client, projectId, null, asks);
     const row = await insertCohort(client, {
       ...{ name: input.name, description: input.description ?? '', is_static: isStatic },
-      ...{ filters: JSON.stringify(filters), deleted: false, project_id: projectId },
+      ...{ filters: text, deleted: false, project_id: projectId },
       created_by: actor.kind === 'user' ? actor.userId : null,
     });
     await auditCohort(client, actor, row, 'created', { name: row.name });
@@ -135,7 +154,7 @@ export async function changeCohort(
 ): Promise<CohortRow> {
   const { projectId, cohortId } = key;
   const newAsks = input.filters && checkCohortFilters(input.filters);
-  return transaction(deps.pool, async (client) => {
+  return changeTransaction(deps.pool, projectId, async (client) => {
     await lockCohorts(client, projectId);
     // A flag that is about to name the cohort holds its row. Whoever deletes it waits, and then sees the flag.
     const before = await findCohort(client, key, { lock: true });
@@ -153,9 +172,11 @@ export async function changeCohort(
     };
     if (input.filters !== undefined && !before.is_static) fields.filters = JSON.stringify(input.filters);
     if (!before.is_static && !fields.deleted && (input.filters !== undefined || returns)) {
-      const filters: unknown = JSON.parse(fields.filters);
-      const asks = newAsks ?? checkCohortFilters(filters);
-      await checkAsks(client, projectId, { id: cohortId, isStatic: false, filters }, asks);
+      if (returns || Buffer.byteLength(fields.filters) > Buffer.byteLength(before.filters)) {
+        await checkRoom(deps, client, projectId, cohortId, fields.filters);
+      }
+      const asks = newAsks ?? checkCohortFilters(JSON.parse(fields.filters));
+      await checkAsks(client, projectId, cohortId, asks);
     }
     if (returns && (await hasCohorts(client, projectId, COHORT_LIMITS.cohorts))) throw tooMany();
     if (fields.deleted && !before.deleted) await checkUse(deps, client, key);
@@ -209,27 +230,4 @@ async function checkUse(
       `Cannot delete this cohort because other cohorts use it: ${named.join(', ')}.`,
     );
   }
-}
-
-/** Lists the cohorts that name a cohort. */
-export async function cohortsAsking(
-  queryable: Queryable,
-  projectId: number,
-  cohortId: number,
-): Promise<{ id: number; name: string }[]> {
-  const rows = await readCohortDefinitions(queryable, projectId);
-  return rows
-    .filter((row) => row.id !== cohortId && !row.is_static && names(row.filters, cohortId))
-    .map(({ id, name }) => ({ id, name }));
-}
-
-/** Whether stored filters name a cohort. */
-function names(filters: string, cohortId: number): boolean {
-  const seek = (node: unknown): boolean => {
-    if (typeof node !== 'object' || node === null) return false;
-    const { values, type, value } = node as Record<string, unknown>;
-    if (Array.isArray(values)) return values.some(seek);
-    return (type === 'cohort' || type === 'static-cohort') && Number(value) === cohortId;
-  };
-  return seek((JSON.parse(filters) as { properties?: unknown }).properties);
 }

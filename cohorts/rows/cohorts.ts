@@ -130,12 +130,13 @@ export async function listCohorts(
   ]);
   const order = 'order by created_at desc, id desc';
   const { rows } = await queryable.query(
-    `with shown as (select * from cohorts where ${where} ${order} limit $3 offset $4),
+    `with shown as (
+       select id, created_at, filter_bytes from cohorts where ${where} ${order} limit $3 offset $4),
      fitting as (
        select id, row_number() over (${order}) as number,
-         sum(octet_length(filters::text)) over (${order} rows unbounded preceding) as bytes from shown)
-     select ${COLUMNS} from fitting n join shown c using (id) where ${fits('n')}
-     order by c.created_at desc, c.id desc`,
+         sum(filter_bytes) over (${order} rows unbounded preceding) as bytes from shown)
+     select ${COLUMNS} from fitting n join cohorts c on c.project_id = $1 and c.id = n.id where ${fits('n')}
+     order by n.number`,
     [projectId, pattern, limit, offset],
   );
   return { count: counted.rows[0].count, rows };
@@ -146,6 +147,68 @@ export async function hasCohorts(queryable: Queryable, projectId: number, atLeas
   const { rows } = await queryable.query(
     'select from cohorts where project_id = $1 and not deleted offset $2 limit 1',
     [projectId, atLeast - 1],
+  );
+  return rows.length > 0;
+}
+
+/** The bytes of the filters of a project's cohorts that are not deleted. One cohort is left out. */
+export async function bytesOfCohorts(
+  queryable: Queryable,
+  projectId: number,
+  without: number | null,
+): Promise<number> {
+  const { rows } = await queryable.query(
+    `select coalesce(sum(filter_bytes), 0)::float8 as bytes from cohorts
+     where project_id = $1 and not deleted and id is distinct from $2`,
+    [projectId, without],
+  );
+  return rows[0].bytes;
+}
+
+/** Lists the cohorts of a project that name a cohort. */
+export async function cohortsAsking(
+  queryable: Queryable,
+  projectId: number,
+  cohortId: number,
+): Promise<{ id: number; name: string }[]> {
+  const { rows } = await queryable.query(
+    `select id, name from cohorts
+     where project_id = $1 and not deleted and not is_static and id <> $2 and asks @> array[$2::int] order by id`,
+    [projectId, cohortId],
+  );
+  return rows;
+}
+
+/** Finds the first of these ids that no cohort of a project has. */
+export async function missingCohort(
+  queryable: Queryable,
+  projectId: number,
+  ids: readonly number[],
+): Promise<number | undefined> {
+  const { rows } = await queryable.query(
+    `select id from unnest($2::int[]) with ordinality as asked (id, place)
+     where not exists (select from cohorts c where c.project_id = $1 and c.id = asked.id and not c.deleted)
+     order by place limit 1`,
+    [projectId, ids],
+  );
+  return rows[0]?.id;
+}
+
+/** Whether some cohorts name a cohort, directly or through others. */
+export async function leadsToCohort(
+  queryable: Queryable,
+  projectId: number,
+  from: readonly number[],
+  cohortId: number,
+): Promise<boolean> {
+  const { rows } = await queryable.query(
+    `with recursive reached as (
+       select unnest($2::int[]) as id
+       union
+       select unnest(c.asks) from reached r
+       join cohorts c on c.project_id = $1 and c.id = r.id and not c.deleted and not c.is_static)
+     select from reached where id = $3 limit 1`,
+    [projectId, from, cohortId],
   );
   return rows.length > 0;
 }

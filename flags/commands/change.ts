@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { inChangeTurn } from '../../db/change-turns.ts';
 import { type Transaction, transaction } from '../../db/pool.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
@@ -26,7 +27,6 @@ import { checkAsks, checkCohorts, checkDeletion, checkDependents, checkRoom } fr
 import { archivedIsActive, taken } from './create.ts';
 import type { FlagChangeDependencies, FlagCommandDependencies, FlagInput } from './dependencies.ts';
 import { type PreparedFlag, prepareFlag } from './prepare.ts';
-import { inFlagTurn } from './turns.ts';
 
 /** A change also says what the user saw. */
 export interface FlagChange extends FlagInput {
@@ -114,7 +114,7 @@ export async function changeFlag(
     });
   };
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
-    const after = await inFlagTurn(deps.pool, key.projectId, tryOnce);
+    const after = await inChangeTurn(deps.pool, key.projectId, tryOnce);
     if (after) return after;
   }
   throw refuse.contested('Others are changing this feature flag at the same time. Try again.', RETRY_SECONDS);

@@ -34,6 +34,7 @@ export async function copySchedule(
   actor: Actor,
   source: FlagRow,
   copy: FlagRow,
+  signal?: AbortSignal,
 ): Promise<string | undefined> {
   const way = { from: source.project_id, to: copy.project_id };
   const to = { projectId: copy.project_id, flagId: copy.id };
@@ -43,6 +44,7 @@ export async function copySchedule(
   );
   const reasons = new Set<string>();
   for (const row of planned) {
+    signal?.throwIfAborted();
     try {
       const payload = await forProject(deps, actor, way, parseExactJson(row.payload) as ChangePayload);
       if (known.has(JSON.stringify([row.scheduled_at, JSON.stringify(payload)]))) continue;

@@ -1,3 +1,4 @@
+import { changeTransaction } from '../../db/change-turns.ts';
 import type { Transaction } from '../../db/pool.ts';
 import { lockProject } from '../../db/projects.ts';
 import { refuse } from '../../refusals.ts';
@@ -16,7 +17,6 @@ import { auditFlag } from './audit.ts';
 import { checkAsks, checkCohorts, checkRoom } from './check.ts';
 import type { FlagChangeDependencies, FlagCommandDependencies, FlagInput } from './dependencies.ts';
 import { type PreparedFlag, prepareFlag } from './prepare.ts';
-import { flagTransaction } from './turns.ts';
 
 export const taken = () =>
   refuse.invalid('key', 'There is already a feature flag with this key.', { code: 'unique' });
@@ -29,7 +29,7 @@ export async function createFlag(
   input: FlagInput,
 ): Promise<FlagRow> {
   const prepared = prepareFlag(deps, undefined, input);
-  return flagTransaction(deps.pool, projectId, (client) => store(client, deps, actor, projectId, prepared));
+  return changeTransaction(deps.pool, projectId, (client) => store(client, deps, actor, projectId, prepared));
 }
 
 /** Creates a flag as a part of a transaction. */

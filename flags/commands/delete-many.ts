@@ -1,3 +1,4 @@
+import { changeTransaction } from '../../db/change-turns.ts';
 import { Refusal } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { featuresOfFlags } from '../rows/early-access.ts';
@@ -9,7 +10,6 @@ import { ENDINGS } from '../rules/rollouts.ts';
 import { auditFlags } from './audit.ts';
 import { checkDeletion } from './check.ts';
 import type { FlagCommandDependencies } from './dependencies.ts';
-import { flagTransaction } from './turns.ts';
 
 export interface ManyDeleted {
   deleted: FlagRow[];
@@ -26,7 +26,7 @@ export function deleteFlags(
   projectId: number,
   ids: readonly number[],
 ): Promise<ManyDeleted> {
-  return flagTransaction(pool, projectId, async (client) => {
+  return changeTransaction(pool, projectId, async (client) => {
     await lockFlags(client, projectId);
     const links = new Map((await listLinks(client, projectId)).map((one) => [one.id, one]));
     const features = await featuresOfFlags(client, projectId, ids);

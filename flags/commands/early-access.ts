@@ -1,3 +1,4 @@
+import { changeTransaction } from '../../db/change-turns.ts';
 import type { Transaction } from '../../db/pool.ts';
 import { lockProject } from '../../db/projects.ts';
 import { uuidv7 } from '../../db/uuid.ts';
@@ -20,7 +21,6 @@ import { FLAG_LIMITS } from '../rules/limits.ts';
 import { changeFlagIn } from './change.ts';
 import { createFlagIn } from './create.ts';
 import type { FlagCommandDependencies } from './dependencies.ts';
-import { flagTransaction } from './turns.ts';
 
 export interface NewFeature extends EarlyAccessFields {
   /** A flag that exists. Undefined: the feature makes one. */
@@ -67,7 +67,7 @@ export function createFeature(
   projectId: number,
   { flagId, ...fields }: NewFeature,
 ): Promise<EarlyAccessRow> {
-  return flagTransaction(deps.pool, projectId, async (client) => {
+  return changeTransaction(deps.pool, projectId, async (client) => {
     if (!(await lockProject(client, projectId))) throw refuse.absent('Project not found.');
     await lockFlags(client, projectId);
     if (await hasEarlyAccess(client, projectId, FLAG_LIMITS.features)) {
@@ -134,7 +134,7 @@ export function changeFeature(
   patch: Partial<EarlyAccessFields>,
   { rollsOutToAll = false }: { rollsOutToAll?: boolean | undefined } = {},
 ): Promise<EarlyAccessRow> {
-  return flagTransaction(deps.pool, key.projectId, async (client) => {
+  return changeTransaction(deps.pool, key.projectId, async (client) => {
     await lockFlags(client, key.projectId);
     const before = await findEarlyAccess(client, key);
     if (!before) throw refuse.absent();
@@ -157,7 +157,7 @@ export function deleteFeature(
   actor: Actor,
   key: EarlyAccessKey,
 ): Promise<void> {
-  return flagTransaction(deps.pool, key.projectId, async (client) => {
+  return changeTransaction(deps.pool, key.projectId, async (client) => {
     await lockFlags(client, key.projectId);
     const row = await findEarlyAccess(client, key);
     if (!row) throw refuse.absent();

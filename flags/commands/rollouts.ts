@@ -1,3 +1,4 @@
+import { changeTransaction } from '../../db/change-turns.ts';
 import { transaction } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { refuse } from '../../refusals.ts';
@@ -8,7 +9,6 @@ import { endRollout, insertRollout, pauseRollout, type RolloutRow, resumeRollout
 import { ENDINGS, percentageIn, ROLLOUT_LIMITS, withoutPercentage } from '../rules/rollouts.ts';
 import { auditFlag } from './audit.ts';
 import { type PlanCommandDependencies, tellOfPlan } from './tell.ts';
-import { flagTransaction } from './turns.ts';
 
 export interface RolloutInput {
   conditionIndex: number;
@@ -57,7 +57,7 @@ export async function startRollout(
 ): Promise<RolloutRow> {
   const span = spanOf(input);
   const { conditionIndex, to, steps } = input;
-  const made = await flagTransaction(deps.pool, key.projectId, async (client) => {
+  const made = await changeTransaction(deps.pool, key.projectId, async (client) => {
     await lockFlags(client, key.projectId);
     const flag = await findFlag(client, key);
     if (!flag || flag.deleted) throw refuse.absent();

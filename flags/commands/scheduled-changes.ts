@@ -1,3 +1,4 @@
+import { changeTransaction } from '../../db/change-turns.ts';
 import { type Transaction, transaction } from '../../db/pool.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
@@ -7,9 +8,9 @@ import { type FlagRow, findFlag, lockFlags } from '../rows/flags.ts';
 import {
   deleteScheduledChange,
   findScheduledChange,
-  hasPlannedChanges,
   insertScheduledChange,
   type ScheduledChangeRow,
+  sizeOfPlannedChanges,
   updateScheduledChange,
 } from '../rows/scheduled-changes.ts';
 import { FLAG_LIMITS } from '../rules/limits.ts';
@@ -18,7 +19,6 @@ import { checkFilters } from '../validation/filters.ts';
 import { auditFlag } from './audit.ts';
 import { checkCohorts } from './check.ts';
 import { type PlanCommandDependencies, tellOfPlan } from './tell.ts';
-import { flagTransaction } from './turns.ts';
 
 export interface ScheduledChangeInput {
   payload: ChangePayload;
@@ -46,6 +46,26 @@ async function checkPayload(
   await checkCohorts(deps, client, flag.project_id, checked.cohorts);
 }
 
+/** Refuses what would be more than a project may plan. One change is replaced. Call it under the lock. */
+async function checkRoom(
+  client: Transaction,
+  projectId: number,
+  replaced: number | null,
+  payload: string,
+): Promise<void> {
+  const { plannedChanges: most, plannedBytes } = FLAG_LIMITS;
+  const others = await sizeOfPlannedChanges(client, projectId, replaced);
+  if (others.changes + 1 > most) {
+    const message = `A project may have ${most} changes that are still to come.`;
+    throw refuse.invalid(null, message, { code: 'limit' });
+  }
+  const bytes = others.bytes + Buffer.byteLength(payload);
+  if (bytes > plannedBytes) {
+    const message = `The changes of the project that are still to come would have ${bytes} bytes; ${plannedBytes} are allowed.`;
+    throw refuse.invalid('payload', message, { code: 'limit' });
+  }
+}
+
 function checkTime(scheduledAt: string): void {
   if (Date.parse(scheduledAt) > Date.now()) return;
   throw refuse.invalid('scheduled_at', `The time must be in the future, and ${scheduledAt} is past.`);
@@ -69,20 +89,16 @@ export async function scheduleChange(
   { payload, scheduledAt }: ScheduledChangeInput,
 ): Promise<ScheduledChangeRow> {
   checkTime(scheduledAt);
-  const made = await flagTransaction(deps.pool, projectId, async (client) => {
+  const made = await changeTransaction(deps.pool, projectId, async (client) => {
     await lockFlags(client, projectId);
     const flag = flagId === undefined ? undefined : await findFlag(client, { projectId, flagId });
     if (!flag || flag.deleted)
       throw refuse.invalid('record_id', 'The project has no feature flag with this id.');
-    if (await hasPlannedChanges(client, projectId, FLAG_LIMITS.plannedChanges)) {
-      const most = FLAG_LIMITS.plannedChanges;
-      throw refuse.invalid(null, `A project may have ${most} changes that are still to come.`, {
-        code: 'limit',
-      });
-    }
+    const text = JSON.stringify(payload);
+    await checkRoom(client, projectId, null, text);
     await checkPayload(deps, client, flag, payload);
     const row = await insertScheduledChange(client, {
-      ...{ project_id: projectId, flag_id: flag.id, payload: JSON.stringify(payload) },
+      ...{ project_id: projectId, flag_id: flag.id, payload: text },
       ...{ scheduled_at: scheduledAt, ...plannerOf(actor) },
     });
     await auditFlag(client, actor, flag, 'updated', { name: flag.key, scheduled_change: logged(row) });
@@ -101,12 +117,13 @@ export async function rescheduleChange(
 ): Promise<ScheduledChangeRow> {
   if (scheduledAt !== undefined) checkTime(scheduledAt);
   const { project_id: projectId, id: changeId, flag_id: flagId } = row;
-  const changed = await flagTransaction(deps.pool, projectId, async (client) => {
+  const changed = await changeTransaction(deps.pool, projectId, async (client) => {
     await lockFlags(client, projectId);
     const flag = await findFlag(client, { projectId, flagId });
     if (!flag || flag.deleted) throw refuse.invalid('record_id', 'The flag was deleted.');
-    if (payload) await checkPayload(deps, client, flag, payload);
     const text = payload && JSON.stringify(payload);
+    if (payload) await checkPayload(deps, client, flag, payload);
+    if (text) await checkRoom(client, projectId, changeId, text);
     const done = await updateScheduledChange(
       client,
       { projectId, changeId },

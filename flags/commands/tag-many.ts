@@ -1,10 +1,10 @@
+import { changeTransaction } from '../../db/change-turns.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { lockFlags } from '../rows/flags.ts';
 import { findTags, putTags, type TaggedFlag } from '../rows/many-flags.ts';
 import { FLAG_LIMITS } from '../rules/limits.ts';
 import { auditFlags } from './audit.ts';
 import type { FlagCommandDependencies } from './dependencies.ts';
-import { flagTransaction } from './turns.ts';
 
 /** What a change makes of the tags of a flag. */
 const CHANGES = {
@@ -28,7 +28,7 @@ export function tagFlags(
   projectId: number,
   { ids, change, tags }: { ids: readonly number[]; change: TagChange; tags: readonly string[] },
 ): Promise<ManyTagged> {
-  return flagTransaction(pool, projectId, async (client) => {
+  return changeTransaction(pool, projectId, async (client) => {
     await lockFlags(client, projectId);
     const known = await findTags(client, projectId, ids);
     const done: ManyTagged = { updated: [], skipped: [] };

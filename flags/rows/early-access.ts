@@ -1,4 +1,5 @@
 import type { Queryable } from '../../db/pool.ts';
+import { fits } from '../../db/reading.ts';
 import type { Stage } from '../rules/early-access.ts';
 
 /** A feature that persons choose themselves. Its flag decides who has it. */
@@ -26,6 +27,9 @@ export interface EarlyAccessKey {
 const COLUMNS = `e.project_id, e.id, e.flag_id, e.name, e.description, e.stage, e.documentation_url, e.payload, e.created_at,
   (select json_build_object('id', f.id, 'key', f.key, 'name', f.name, 'active', f.active, 'filters', f.filters)
    from feature_flags f where f.project_id = e.project_id and f.id = e.flag_id) as flag`;
+
+/** How much a feature takes, without its flag. */
+const BYTES = 'octet_length(e.description) + octet_length(e.payload::text)';
 
 const written = (row: Partial<EarlyAccessFields>, column: (typeof WRITABLE)[number]) =>
   column === 'payload' ? JSON.stringify(row.payload) : row[column];
@@ -94,9 +98,15 @@ export async function listEarlyAccess(
     'select count(*)::int as count from early_access_features where project_id = $1',
     [projectId],
   );
+  const order = 'order by e.created_at desc, e.id desc';
   const { rows } = await queryable.query(
-    `select ${COLUMNS} from early_access_features e where e.project_id = $1
-     order by e.created_at desc, e.id desc limit $2 offset $3`,
+    `with fitting as (
+       select e.id, row_number() over (${order}) as number, sum(${BYTES} + coalesce(f.filter_bytes, 0))
+         over (${order} rows unbounded preceding) as bytes
+       from (select * from early_access_features e where e.project_id = $1 ${order} limit $2 offset $3) e
+       left join feature_flags f on f.project_id = e.project_id and f.id = e.flag_id)
+     select ${COLUMNS} from fitting n join early_access_features e on e.project_id = $1 and e.id = n.id
+     where ${fits('n')} order by n.number`,
     [projectId, limit, offset],
   );
   return { count: counted.rows[0].count, rows };
@@ -142,14 +152,22 @@ export interface OfferedFeature {
   flagKey: string;
 }
 
-/** Lists the features of a project whose flags can be on, the oldest first. */
-export async function offeredFeatures(queryable: Queryable, projectId: number): Promise<OfferedFeature[]> {
+/** Lists the features of a project whose flags can be on, the oldest first: as many as fit into so many bytes. */
+export async function offeredFeatures(
+  queryable: Queryable,
+  projectId: number,
+  bytes: number,
+): Promise<OfferedFeature[]> {
   const { rows } = await queryable.query(
-    `select e.id, e.name, e.description, e.stage, e.documentation_url as "documentationUrl", e.payload, f.key as "flagKey"
-     from early_access_features e
-     join feature_flags f on f.project_id = e.project_id and f.id = e.flag_id and f.active and not f.deleted
-     where e.project_id = $1 and e.stage not in ('draft', 'archived') order by e.created_at, e.id`,
-    [projectId],
+    `select id, name, description, stage, "documentationUrl", payload, "flagKey" from (
+       select e.id, e.name, e.description, e.stage, e.documentation_url as "documentationUrl", e.payload,
+         f.key as "flagKey", e.created_at,
+         sum(${BYTES}) over (order by e.created_at, e.id rows unbounded preceding) as bytes
+       from early_access_features e
+       join feature_flags f on f.project_id = e.project_id and f.id = e.flag_id and f.active and not f.deleted
+       where e.project_id = $1 and e.stage not in ('draft', 'archived')) as offered
+     where bytes <= $2 order by created_at, id`,
+    [projectId, bytes],
   );
   return rows;
 }

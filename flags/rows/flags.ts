@@ -298,6 +298,20 @@ export async function findFlagByKey(
   return rows[0];
 }
 
+/** Finds the flags of a key that are not deleted in some projects: their ids and what their filters take. */
+export async function siblingsOf(
+  queryable: Queryable,
+  projectIds: readonly number[],
+  key: string,
+): Promise<{ projectId: number; flagId: number; bytes: number }[]> {
+  const { rows } = await queryable.query(
+    `select project_id as "projectId", id as "flagId", filter_bytes as bytes from feature_flags
+     where project_id = any($1::int[]) and key = $2 and not deleted order by array_position($1::int[], project_id)`,
+    [projectIds, key],
+  );
+  return rows;
+}
+
 /** What flags of a project say of each other. */
 export interface FlagLink {
   id: number;
@@ -391,12 +405,12 @@ export async function listOverrides(
   return { count: counted.rows[0].count, rows };
 }
 
-/** Sets a value by hand. Answers how many the flag has then. */
+/** Sets a value by hand. Answers how many the flag has then, and all flags of the project. */
 export async function putOverride(
   queryable: Queryable,
   { projectId, flagId }: FlagKey,
   { distinctId, value, userId }: { distinctId: string; value: boolean | string; userId: number | null },
-): Promise<number> {
+): Promise<{ ofFlag: number; ofProject: number }> {
   await queryable.query(
     `insert into feature_flag_overrides (project_id, flag_id, distinct_id, value, created_by)
      values ($1, $2, $3, $4, $5)
@@ -405,10 +419,11 @@ export async function putOverride(
     [projectId, flagId, distinctId, JSON.stringify(value), userId],
   );
   const { rows } = await queryable.query(
-    'select count(*)::int as count from feature_flag_overrides where project_id = $1 and flag_id = $2',
+    `select count(*) filter (where flag_id = $2)::int as "ofFlag", count(*)::int as "ofProject"
+     from feature_flag_overrides where project_id = $1`,
     [projectId, flagId],
   );
-  return rows[0].count;
+  return rows[0];
 }
 
 /** Takes a value that was set by hand away. Answers whether there was one. */

@@ -28,25 +28,27 @@ export async function forgetFlags(
 }
 
 /**
- * Deletes scheduled changes that were tried and rollouts that are over, except for the last ones of each project. Looks at
- * projects in which one ended lately, and in the course of an hour at all.
+ * Deletes scheduled changes that were tried and rollouts that are over, except for the last ones of each project, as many as
+ * are kept and fit into so many bytes on the disk. Looks at projects in which one ended lately, and in the course of an hour at
+ * all.
  */
 export async function expirePlans(
   queryable: Queryable,
-  { kept, days, limit, now }: { kept: number; days: number; limit: number; now: Date },
+  { kept, bytes, days, limit, now }: { kept: number; bytes: number; days: number; limit: number; now: Date },
 ): Promise<number> {
   let deleted = 0;
-  for (const { table, over } of OVER) {
+  for (const { table, over, document } of OVER) {
     const { rowCount } = await queryable.query(
       `delete from ${table} where ctid = any(array(
          select ctid from (
-           select ctid, ${over} as over_at, row_number() over (partition by project_id order by ${over} desc) as number
+           select ctid, ${over} as over_at, row_number() over (partition by project_id order by ${over} desc) as number,
+             sum(pg_column_size(${document})) over (partition by project_id order by ${over} desc) as bytes
            from ${table} where ${over} is not null and (project_id % 60 = $4
              or project_id in (select project_id from ${table} where ${over} > $5::timestamptz - interval '10 minutes'))
            ) as tried
-         where number > $1 or over_at < $5::timestamptz - make_interval(days => $2)
+         where number > $1 or bytes > $6 or over_at < $5::timestamptz - make_interval(days => $2)
          limit $3)) and ${over} is not null`,
-      [kept, days, limit, now.getUTCMinutes(), now],
+      [kept, days, limit, now.getUTCMinutes(), now, bytes],
     );
     deleted += rowCount ?? 0;
   }
@@ -54,6 +56,6 @@ export async function expirePlans(
 }
 
 const OVER = [
-  { table: 'feature_flag_scheduled_changes', over: 'executed_at' },
-  { table: 'feature_flag_rollouts', over: 'finished_at' },
+  { table: 'feature_flag_scheduled_changes', over: 'executed_at', document: 'payload' },
+  { table: 'feature_flag_rollouts', over: 'finished_at', document: 'condition' },
 ] as const;

@@ -27,14 +27,18 @@ export interface RolloutRow {
   finished_at: string | null;
 }
 
+export type ShownRollout = Omit<RolloutRow, 'condition'>;
+
 export interface RolloutKey {
   projectId: number;
   rolloutId: string;
 }
 
-const COLUMNS = `r.project_id, r.id, r.flag_id, r.condition_index, r.condition::text as condition, r.from_percentage,
-  r.to_percentage, r.steps, r.starts_at, r.ends_at, r.status, r.reason, r.step, r.percentage, r.due_at, r.paused_at,
+/** What is shown of a rollout. Its condition set may be long, and is in its flag. */
+const SHOWN = `r.project_id, r.id, r.flag_id, r.condition_index, r.from_percentage, r.to_percentage,
+  r.steps, r.starts_at, r.ends_at, r.status, r.reason, r.step, r.percentage, r.due_at, r.paused_at,
   r.created_at, r.updated_at, r.finished_at, ${shownUser('r.created_by')} as created_by`;
+const COLUMNS = `${SHOWN}, r.condition::text as condition`;
 
 export type NewRollout = Pick<
   RolloutRow,
@@ -83,14 +87,14 @@ export async function findRollout(
 export async function listRollouts(
   queryable: Queryable,
   { projectId, flagId, limit, offset }: { projectId: number; flagId: number; limit: number; offset: number },
-): Promise<{ count: number; rows: RolloutRow[] }> {
+): Promise<{ count: number; rows: ShownRollout[] }> {
   const where = 'r.project_id = $1 and r.flag_id = $2';
   const counted = await queryable.query(
     `select count(*)::int as count from feature_flag_rollouts r where ${where}`,
     [projectId, flagId],
   );
   const { rows } = await queryable.query(
-    `select ${COLUMNS} from feature_flag_rollouts r where ${where}
+    `select ${SHOWN} from feature_flag_rollouts r where ${where}
      order by r.created_at desc, r.id desc limit $3 offset $4`,
     [projectId, flagId, limit, offset],
   );

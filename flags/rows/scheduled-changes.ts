@@ -1,4 +1,5 @@
 import type { Queryable, Transaction } from '../../db/pool.ts';
+import { fits } from '../../db/reading.ts';
 import { type ShownUser, shownUser } from '../../db/users.ts';
 
 export interface ScheduledChangeRow {
@@ -70,9 +71,15 @@ export async function listScheduledChanges(
     `select count(*)::int as count from feature_flag_scheduled_changes c where ${where}`,
     values,
   );
+  const order = 'order by c.executed_at desc nulls first, c.scheduled_at, c.id';
   const { rows } = await queryable.query(
-    `select ${COLUMNS} from feature_flag_scheduled_changes c where ${where}
-     order by c.executed_at desc nulls first, c.scheduled_at, c.id limit $3 offset $4`,
+    `with fitting as (
+       select c.id, row_number() over (${order}) as number,
+         sum(c.payload_bytes) over (${order} rows unbounded preceding) as bytes
+       from (select c.id, c.executed_at, c.scheduled_at, c.payload_bytes from feature_flag_scheduled_changes c
+         where ${where} ${order} limit $3 offset $4) c)
+     select ${COLUMNS} from fitting n join feature_flag_scheduled_changes c on c.project_id = $1 and c.id = n.id
+     where ${fits('n')} order by n.number`,
     [...values, limit, offset],
   );
   return { count: counted.rows[0].count, rows };
@@ -91,17 +98,19 @@ export async function plannedChanges(
   return rows;
 }
 
-/** Whether a project has at least so many changes that are still to come. */
-export async function hasPlannedChanges(
+/** How many changes of a project are still to come, and the bytes of their payloads. One change is left out. */
+export async function sizeOfPlannedChanges(
   queryable: Queryable,
   projectId: number,
-  atLeast: number,
-): Promise<boolean> {
+  without: number | null,
+): Promise<{ changes: number; bytes: number }> {
   const { rows } = await queryable.query(
-    `select from feature_flag_scheduled_changes where project_id = $1 and executed_at is null offset $2 limit 1`,
-    [projectId, atLeast - 1],
+    `select count(*)::int as changes, coalesce(sum(payload_bytes), 0)::float8 as bytes
+     from feature_flag_scheduled_changes
+     where project_id = $1 and executed_at is null and id is distinct from $2`,
+    [projectId, without],
   );
-  return rows.length > 0;
+  return rows[0];
 }
 
 /** Changes what is still to come. Undefined: it is not. */

@@ -16,6 +16,11 @@ export const FLAG_LIMITS = {
   changedAtOnce: 1_000,
   /** Scheduled changes of a project that are still to come. */
   plannedChanges: 1_000,
+  /** Bytes of their payloads as JSON, together. */
+  plannedBytes: 16 * 1024 * 1024,
+  /** Values by hand of a flag, and of all flags of a project. Definitions carry all of them. */
+  overrides: 1_000,
+  overridesOfProject: 20_000,
   /** Early access features of a project, and bytes of the payload of one as JSON. */
   features: 500,
   featurePayloadBytes: 16_000,

@@ -1,3 +1,4 @@
+import { changeTransaction } from '../../db/change-turns.ts';
 import { type Pool, type Transaction, transaction } from '../../db/pool.ts';
 import { lockProject } from '../../db/projects.ts';
 import { uuidv7 } from '../../db/uuid.ts';
@@ -5,7 +6,6 @@ import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { type Activity, audit, changes } from '../../tenancy/audit.ts';
 import {
-  countSurveys,
   deleteSurvey,
   findSurvey,
   insertSurvey,
@@ -13,6 +13,7 @@ import {
   type SurveyFields,
   type SurveyKey,
   type SurveyRow,
+  sizeOfSurveys,
   updateSurvey,
 } from '../rows/surveys.ts';
 import { lostBranch } from '../rules/questions.ts';
@@ -110,6 +111,29 @@ function check(fields: SurveyFields): void {
   }
 }
 
+/** About how much a survey takes. */
+const documentBytes = ({ description, questions, conditions, appearance }: SurveyFields): number =>
+  Buffer.byteLength(JSON.stringify([description, questions, conditions, appearance]));
+
+/** Refuses what would be more than a project may have. One survey is replaced. Call it under the lock. */
+async function checkRoom(
+  client: Transaction,
+  projectId: number,
+  replaced: string | null,
+  fields: SurveyFields,
+): Promise<void> {
+  const { surveys: most, bytesOfProject } = SURVEY_LIMITS;
+  const others = await sizeOfSurveys(client, projectId, replaced);
+  if (replaced === null && others.surveys + 1 > most) {
+    throw refuse.invalid(null, `A project may have ${most} surveys.`, { code: 'limit' });
+  }
+  const bytes = others.bytes + documentBytes(fields);
+  if (bytes > bytesOfProject) {
+    const message = `The surveys of the project would have ${bytes} bytes; ${bytesOfProject} are allowed. Delete some that are over.`;
+    throw refuse.invalid('questions', message, { code: 'limit' });
+  }
+}
+
 /** Says which iteration of a survey runs. Those that are over stay over. */
 function iterationOf(fields: SurveyFields, before: number | null, now: number) {
   const at = iterationAt(fields, now);
@@ -183,11 +207,9 @@ export function createSurvey(
   };
   check(draft);
   Object.assign(draft, iterationOf(draft, null, Date.now()));
-  return transaction(deps.pool, async (client) => {
+  return changeTransaction(deps.pool, projectId, async (client) => {
     if (!(await lockProject(client, projectId))) throw refuse.absent('Project not found.');
-    if ((await countSurveys(client, projectId)) >= SURVEY_LIMITS.surveys) {
-      throw refuse.invalid(null, `A project may have ${SURVEY_LIMITS.surveys} surveys.`, { code: 'limit' });
-    }
+    await checkRoom(client, projectId, null, draft);
     await checkLinked(deps, client, projectId, draft.linked_flag_id);
     const active = isRunning(draft);
     const about = { projectId, id, name: draft.name, flagId: null, active };
@@ -220,7 +242,7 @@ export function changeSurvey(
   { targeting, ...input }: SurveyInput,
 ): Promise<SurveyRow> {
   const { projectId, surveyId: id } = key;
-  return transaction(deps.pool, async (client) => {
+  return changeTransaction(deps.pool, projectId, async (client) => {
     if (!(await lockProject(client, projectId))) throw refuse.absent();
     await lockSurvey(client, key);
     const before = await findSurvey(client, key);
@@ -228,6 +250,7 @@ export function changeSurvey(
     const fields: SurveyFields = { ...before, ...given(input) };
     fields.questions = identified(fields.questions);
     check(fields);
+    if (documentBytes(fields) > documentBytes(before)) await checkRoom(client, projectId, id, fields);
     Object.assign(fields, iterationOf(fields, before.current_iteration, Date.now()));
     if (input.linked_flag_id) await checkLinked(deps, client, projectId, input.linked_flag_id);
     const active = isRunning(fields);
@@ -289,7 +312,7 @@ export function advanceSurvey(
 
 /** Deletes a survey with the flags that it made. The answers stay: they are events. */
 export function removeSurvey(deps: SurveyCommandDependencies, actor: Actor, key: SurveyKey): Promise<void> {
-  return transaction(deps.pool, async (client) => {
+  return changeTransaction(deps.pool, key.projectId, async (client) => {
     if (!(await lockProject(client, key.projectId))) throw refuse.absent();
     await lockSurvey(client, key);
     const row = await findSurvey(client, key);

@@ -1,5 +1,6 @@
 import { containsPattern } from '../../db/like.ts';
 import type { Queryable, Transaction } from '../../db/pool.ts';
+import { fits } from '../../db/reading.ts';
 import { type ShownUser, shownUser } from '../../db/users.ts';
 import type { Question } from '../rules/questions.ts';
 import type { Schedule, SurveyType } from '../rules/surveys.ts';
@@ -152,18 +153,36 @@ export async function listSurveys(
     `select count(*)::int as count from surveys s where ${where}`,
     values,
   );
+  const order = 'order by s.created_at desc, s.id desc';
+  // Several surveys may show the same long flag.
   const { rows } = await queryable.query(
-    `select ${COLUMNS} from surveys s where ${where} order by s.created_at desc, s.id desc limit $5 offset $6`,
+    `with fitting as (
+       select s.id, row_number() over (${order}) as number, sum(s.document_bytes + coalesce((
+         select sum(f.filter_bytes) from unnest(s.flags) as named (id)
+         join feature_flags f on f.project_id = $1 and f.id = named.id and not f.deleted), 0))
+         over (${order} rows unbounded preceding) as bytes
+       from (select s.id, s.created_at, s.document_bytes,
+           array[s.linked_flag_id, s.targeting_flag_id, s.internal_targeting_flag_id] as flags
+         from surveys s where ${where} ${order} limit $5 offset $6) s)
+     select ${COLUMNS} from fitting n join surveys s on s.project_id = $1 and s.id = n.id
+     where ${fits('n')} order by n.number`,
     [...values, limit, offset],
   );
   return { count: counted.rows[0].count, rows: rows.map(shown) };
 }
 
-export async function countSurveys(queryable: Queryable, projectId: number): Promise<number> {
-  const { rows } = await queryable.query('select count(*)::int as count from surveys where project_id = $1', [
-    projectId,
-  ]);
-  return rows[0].count;
+/** How many surveys a project has, and the bytes of their documents. One survey is left out. */
+export async function sizeOfSurveys(
+  queryable: Queryable,
+  projectId: number,
+  without: string | null,
+): Promise<{ surveys: number; bytes: number }> {
+  const { rows } = await queryable.query(
+    `select count(*)::int as surveys, coalesce(sum(document_bytes), 0)::float8 as bytes from surveys
+     where project_id = $1 and id is distinct from $2`,
+    [projectId, without],
+  );
+  return rows[0];
 }
 
 /** A survey as clients get it. */
@@ -177,18 +196,16 @@ export async function offeredSurveys(
 ): Promise<OfferedSurvey[]> {
   const key = (column: string) =>
     `(select f.key from feature_flags f where f.project_id = s.project_id and f.id = s.${column} and not f.deleted)`;
-  const size = ['description', 'questions', 'conditions', 'appearance']
-    .map((column) => `coalesce(octet_length(${column}::text), 0)`)
-    .join(' + ');
   const { rows } = await queryable.query(
     `with fitting as (
-       select *, sum(${size}) over (order by created_at, id rows unbounded preceding) as bytes from surveys
+       select id, sum(document_bytes) over (order by created_at, id rows unbounded preceding) as bytes from surveys
        where project_id = $1 and start_date is not null and end_date is null and not archived)
      select s.id, s.name, s.description, s.type, s.schedule, s.questions, s.conditions, s.appearance, s.start_date,
        s.end_date, s.enable_partial_responses, s.current_iteration, s.current_iteration_start_date, ${key('linked_flag_id')} as linked_flag_key,
        ${key('targeting_flag_id')} as targeting_flag_key,
        ${key('internal_targeting_flag_id')} as internal_targeting_flag_key
-     from fitting s where s.bytes <= $2 order by s.created_at, s.id`,
+     from fitting n join surveys s on s.project_id = $1 and s.id = n.id
+     where n.bytes <= $2 order by s.created_at, s.id`,
     [projectId, bytes],
   );
   return rows.map((row) => ({ ...row, feature_flag_keys: null }));

@@ -14,6 +14,8 @@ export const SURVEY_LIMITS = {
   iterationDays: 3_650,
   /** Bytes of the questions, the conditions and the appearance together, as JSON. */
   bytes: 200_000,
+  /** Bytes of the descriptions, questions, conditions and appearances of all surveys of a project. */
+  bytesOfProject: 16 * 1024 * 1024,
 } as const;
 
 /** What decides whether a survey runs. */

@@ -321,7 +321,17 @@ test('changes of one project wait for each other without the connections that ot
     // A slow machine lets the last ones wait for too long.
     return statusCode === 429 ? change(id, at) : statusCode;
   };
-  const changes = [...ids, ...ids].map(change);
+  // Cohorts and surveys have locks of their own, and wait their turn too.
+  const other = async (path: string, body: object): Promise<number> => {
+    const { statusCode } = await api.request(anna, 'POST', `/api/projects/${anna.projectId}/${path}/`, body);
+    return statusCode === 429 ? other(path, body) : statusCode;
+  };
+  const filters = { properties: { type: 'OR', values: [] } };
+  const changes = [
+    ...[...ids, ...ids].map(change),
+    ...ids.map((id) => other('cohorts', { name: `c${id}`, filters })),
+    ...ids.map((id) => other('surveys', { name: `s${id}`, type: 'popover' })),
+  ];
   const waiting = async () => {
     const { rows } = await api.pool.query(
       "select count(*)::int as count from pg_locks where locktype = 'advisory' and not granted and objid = $1",
@@ -330,13 +340,18 @@ test('changes of one project wait for each other without the connections that ot
     return rows[0].count;
   };
   await eventually(async () => (await waiting()) > 0);
+  const { rows } = await api.pool.query(
+    `select count(*)::int as count from pg_stat_activity where datname = current_database() and state <> 'idle'
+       and wait_event_type = 'Lock'`,
+  );
+  expect(rows[0].count).toBe(1);
   expect((await api.request(bert, 'GET', flags(bert))).statusCode).toBe(200);
   await create('meanwhile', EVERYBODY, {}, bert);
   expect(await waiting()).toBe(1);
   release.resolve();
   await holder;
   const answers = await Promise.all(changes);
-  expect(answers).toEqual(Array(60).fill(200));
+  expect(answers).toEqual([...Array(60).fill(200), ...Array(60).fill(201)]);
 });
 
 test('a free key is found in one statement, however many are taken', async () => {

@@ -200,10 +200,19 @@ describe('of a flag', () => {
       return rows.map((row) => row.number);
     };
     const now = new Date(Date.UTC(2100, 0, 1, 0, (tenant.projectId + 1) % 60));
-    expect(await expirePlans(api.pool, { kept: 3, days: 36_500, limit: 100, now })).toBe(0);
+    const bounds = { kept: 3, bytes: 1_000_000, days: 36_500, limit: 100 };
+    expect(await expirePlans(api.pool, { ...bounds, now })).toBe(0);
     now.setUTCMinutes(tenant.projectId % 60);
-    await expirePlans(api.pool, { kept: 3, days: 36_500, limit: 100, now });
+    await expirePlans(api.pool, { ...bounds, now });
     expect(await numbers()).toEqual([1, 2, 3, 6]);
+    // What is still to come counts for nothing, however long it is.
+    await api.pool.query(
+      `update feature_flag_scheduled_changes set payload = json_build_object('number', payload -> 'number', 'long', repeat('x', 400))
+       where project_id = $1 and payload ->> 'number' in ('2', '6')`,
+      [tenant.projectId],
+    );
+    await expirePlans(api.pool, { ...bounds, bytes: 300, now });
+    expect(await numbers()).toEqual([1, 6]);
   });
 });
 

@@ -4489,7 +4489,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'changes of one project keep all connections while they wait',
-    file: 'flags/commands/turns.ts',
+    file: 'db/change-turns.ts',
     from: 'return shared.take({ projectId }, work);',
     to: 'return work();',
     test: 'test/flags/bulk.test.ts',

@@ -352,3 +352,43 @@ describe('a survey', () => {
     expect((await api.app.inject({ url: '/api/surveys/?token=phc_unknown' })).statusCode).toBe(401);
   });
 });
+
+describe('the surveys of a project', () => {
+  const store = (tenant: Tenant, count: number, bytes: number, flagId: number | null = null) =>
+    api.pool.query(
+      `insert into surveys (project_id, id, name, type, questions, linked_flag_id, created_at)
+       select $1, gen_random_uuid(), 's' || n, 'popover', json_build_array(json_build_object('type', 'open', 'question',
+         repeat('x', $3))), $4, now() - n * interval '1 second' from generate_series(1, $2::int) n`,
+      [tenant.projectId, count, bytes, flagId],
+    );
+
+  test('have a bounded size together', async () => {
+    const tenant = await api.createTenant('Asker');
+    const draft = await create({}, tenant);
+    await store(tenant, 88, 190_000);
+    const questions = Array.from({ length: 10 }, () => ({ type: 'open', question: 'x'.repeat(9_000) }));
+    const refused = await ask('POST', 'surveys/', { name: 'S', type: 'popover', questions }, tenant);
+    expect([refused.status, refused.body.code, refused.body.detail]).toEqual([
+      400,
+      'limit',
+      expect.stringMatching(/^The surveys of the project would have \d+ bytes; 16777216 are allowed/),
+    ]);
+    expect((await change(draft.id, { questions }, tenant)).body.code).toBe('limit');
+    // What does not grow can be changed.
+    expect((await change(draft.id, { name: 'Other' }, tenant)).status).toBe(200);
+  });
+
+  test('are listed as far as an answer goes, also when they show the same long flag', async () => {
+    const tenant = await api.createTenant('Lister');
+    const filters = { groups: [{ properties: [{ key: 'a', type: 'person', value: 'x'.repeat(400_000) }] }] };
+    const { rows } = await api.pool.query(
+      `insert into feature_flags (project_id, key, filters) values ($1, 'long', $2) returning id`,
+      [tenant.projectId, JSON.stringify(filters)],
+    );
+    await store(tenant, 45, 10, rows[0].id);
+    const first = await ask('GET', 'surveys/?limit=1000', undefined, tenant);
+    expect([first.body.count, first.body.results.length]).toEqual([45, 41]);
+    const rest = await ask('GET', 'surveys/?limit=1000&offset=41', undefined, tenant);
+    expect(rest.body.results.map((one: { name: string }) => one.name)).toEqual(['s42', 's43', 's44', 's45']);
+  });
+});

@@ -133,6 +133,13 @@ function organizationIdOf(text: string, current: CurrentPlace): string | undefin
 const outside = (kind: 'project' | 'organization', id: string) =>
   errors.permissionDenied(`API key does not have access to the requested ${kind}: ID ${id}.`);
 
+/** Refuses keys that lack a scope which a body asks for, beside those of its route. */
+export function requireScope({ key }: Caller, scope: Scope): void {
+  if (!scopeAllows(key.scopes, scope)) {
+    throw errors.permissionDenied(`API key missing required scope '${scope}'`);
+  }
+}
+
 /** Refuses keys that lack the scope `*` or have bounds. Only an unlimited key may manage keys. */
 export function requireUnlimited(key: PersonalApiKeyRow): void {
   if (!key.scopes.includes('*')) throw errors.permissionDenied("API key missing required scope '*'");
@@ -210,11 +217,11 @@ export function createAccessControl(deps: {
     if (signal.aborted) leave();
   }
 
-  function requireScope(access: Managed, { key }: Caller): void {
+  function requireScopes(access: Managed, caller: Caller): void {
+    const { key } = caller;
     if (access.scope === '*') requireUnlimited(key);
     else {
-      const missing = (scopesOf(access) as Scope[]).find((one) => !scopeAllows(key.scopes, one));
-      if (missing) throw errors.permissionDenied(`API key missing required scope '${missing}'`);
+      for (const scope of scopesOf(access) as Scope[]) requireScope(caller, scope);
     }
   }
 
@@ -343,7 +350,7 @@ export function createAccessControl(deps: {
           : projectIdOf(project, current);
     const organizationId = organization === undefined ? undefined : organizationIdOf(organization, current);
     requireWithinBounds(access, caller, { project, organization, projectId, organizationId });
-    requireScope(access, caller);
+    requireScopes(access, caller);
 
     if (project !== undefined) {
       const found = projectId && (await findMemberProject(pool, caller.user.id, projectId));

@@ -12,6 +12,7 @@ import {
 import { DEFAULT_PUBLIC_STAGE, PUBLIC_STAGES, STAGES } from '../../flags/rules/early-access.ts';
 import { FLAG_LIMITS } from '../../flags/rules/limits.ts';
 import { isUuid } from '../../values/uuid.ts';
+import { requireScope } from '../access.ts';
 import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
@@ -51,7 +52,10 @@ const body = fields.partial({ description: true, documentation_url: true, payloa
     .int()
     .nullable()
     .optional()
-    .meta({ description: 'A flag that exists. By default the feature makes one, with a key of its name.' }),
+    .meta({
+      description:
+        'A flag that exists, which needs the scope `feature_flag:write`. By default the feature makes one, with a key of its name.',
+    }),
   _create_in_folder: z.unknown().optional().meta({ description: 'Is ignored.', writeOnly: true }),
 });
 const patch = fields.partial().extend({
@@ -122,6 +126,8 @@ export function earlyAccessRoutes(app: App, deps: ApiDependencies): void {
       },
     },
     async (request, reply) => {
+      // The feature changes its flag, and shows it to all who may read features.
+      if (request.body.feature_flag_id) requireScope(request.caller, 'feature_flag:write');
       const { name, description = '', stage, documentation_url = '', payload = {} } = request.body;
       const made = await createFeature(commands, actorOf(request), request.project.id, {
         ...{ name, description, stage, documentation_url, payload },

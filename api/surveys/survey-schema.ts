@@ -121,7 +121,10 @@ export function surveyView(row: SurveyRow): z.output<typeof survey> {
 export const surveyInput = z
   .object({
     ...fields,
-    linked_flag_id: z.int().nullable().meta({ description: 'Only who has this flag sees the survey.' }),
+    linked_flag_id: z.int().nullable().meta({ 
+      description:
+        'Only who has this flag sees the survey. Whoever links another one needs the scope `feature_flag:read`.',
+    }),
     targeting_flag_filters: freeForm.nullable().meta({
       description:
         'Only persons that these filters match see the survey. A flag of the survey has them. Null takes it away.',

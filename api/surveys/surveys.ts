@@ -13,6 +13,7 @@ import {
 import { findSurvey, listSurveys, type SurveyRow } from '../../surveys/rows/surveys.ts';
 import { SURVEY_TYPES } from '../../surveys/rules/surveys.ts';
 import { isUuid } from '../../values/uuid.ts';
+import { requireScope } from '../access.ts';
 import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
@@ -52,6 +53,12 @@ export function surveyRoutes(app: App, deps: ApiDependencies): void {
     return row;
   }
 
+  /** Who links a flag comes to see its filters, and shows them to all who may read surveys. */
+  function requireLink({ body, caller }: FastifyRequest, before: number | null): void {
+    const { linked_flag_id: flagId } = body as { linked_flag_id?: number | null };
+    if (typeof flagId === 'number' && flagId !== before) requireScope(caller, 'feature_flag:read');
+  }
+
   app.get(
     PREFIX,
     {
@@ -86,6 +93,7 @@ export function surveyRoutes(app: App, deps: ApiDependencies): void {
       schema: { tags: TAGS, summary: 'Create a survey', params, body: newSurvey, response: { 201: survey } },
     },
     async (request, reply) => {
+      requireLink(request, null);
       const input = inputOf(request.body);
       const made = await createSurvey(commands, actorOf(request), request.project.id, input);
       reply.code(201);
@@ -117,6 +125,7 @@ export function surveyRoutes(app: App, deps: ApiDependencies): void {
       },
       handler: async (request) => {
         const row = await findOne(request);
+        requireLink(request, row.linked_flag_id);
         return surveyView(await changeSurvey(commands, actorOf(request), keyOf(row), inputOf(request.body)));
       },
     });

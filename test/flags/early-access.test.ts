@@ -137,3 +137,20 @@ describe('an early access feature', () => {
     }
   });
 });
+
+test('a feature takes a flag that exists only from keys that may change flags', async () => {
+  const made = (await ask('POST', 'feature_flags/', { key: 'taken-by-scope' })).body;
+  const url = `/api/projects/${anna.projectId}/early_access_feature/`;
+  const body = { name: 'By scope', stage: 'beta' };
+  const take = (key: string) => api.request(key, 'POST', url, { ...body, feature_flag_id: made.id });
+  const few = await api.createKey(anna, { scopes: ['early_access_feature:write', 'feature_flag:read'] });
+  const refused = await take(few.value);
+  expect([refused.statusCode, refused.json().detail]).toEqual([
+    403,
+    "API key missing required scope 'feature_flag:write'",
+  ]);
+  expect((await flag(made.id)).version).toBe(1);
+  expect((await api.request(few.value, 'POST', url, body)).statusCode).toBe(201);
+  const all = await api.createKey(anna, { scopes: ['early_access_feature:write', 'feature_flag:write'] });
+  expect((await take(all.value)).statusCode).toBe(201);
+});

@@ -64,6 +64,25 @@ test('a change is computed again when somebody else has changed the flag meanwhi
   ]);
 });
 
+test('a circle is seen that somebody in another process closes meanwhile', async () => {
+  const made = async (key: string) =>
+    (await ask('POST', 'feature_flags/', { key, filters: EVERYBODY })).json().id as number;
+  const on = (id: number) =>
+    where({ key: String(id), type: 'flag', operator: 'flag_evaluates_to', value: true });
+  const [a, b] = [await made('circle-a'), await made('circle-b')];
+  const answer = await whileOpen(
+    async (query) => {
+      await query('select pg_advisory_xact_lock($1, $2)', [LOCK_KINDS.flagsOfProject, anna.projectId]);
+      await query('update feature_flags set filters = $2, version = version + 1 where id = $1', [b, on(a)]);
+    },
+    () => ask('PATCH', `feature_flags/${a}/`, { filters: on(b) }),
+  );
+  expect([answer.statusCode, answer.json().detail]).toEqual([
+    400,
+    'Circular dependency detected: circle-a → circle-b → circle-a',
+  ]);
+});
+
 test('a cohort is not deleted while a flag comes to name it', async () => {
   const id = await cohort('Wanted');
   const answer = await whileOpen(

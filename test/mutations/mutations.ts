@@ -1705,8 +1705,8 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'flags/rows/flags.ts',
     from: "await client.query('select pg_advisory_xact_lock($1, $2)', [LOCK_KINDS.flagsOfProject, projectId]);",
     to: '',
-    test: 'test/flags/management.test.ts',
-    named: 'close no circle',
+    test: 'test/flags/together.test.ts',
+    named: 'somebody in another process closes',
   },
   {
     name: 'a change of a flag overwrites what somebody else has changed',
@@ -2369,8 +2369,8 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'cohorts/rows/cohorts.ts',
     from: "await client.query('select pg_advisory_xact_lock($1, $2)', [LOCK_KINDS.cohortsOfProject, projectId]);",
     to: '',
-    test: 'test/cohorts/cohorts.test.ts',
-    named: 'a circle, also when two are changed at once',
+    test: 'test/cohorts/bounds.test.ts',
+    named: 'somebody in another process closes',
   },
   {
     name: 'an integration is found in every project',

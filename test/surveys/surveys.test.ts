@@ -392,3 +392,29 @@ describe('the surveys of a project', () => {
     expect(rest.body.results.map((one: { name: string }) => one.name)).toEqual(['s42', 's43', 's44', 's45']);
   });
 });
+
+test('a flag is linked by keys that may read flags, and by no others', async () => {
+  const flag = (await ask('POST', 'feature_flags/', { key: 'linked-by-scope' })).body;
+  const url = `/api/projects/${anna.projectId}/surveys/`;
+  const { value } = await api.createKey(anna, { scopes: ['survey:write'] });
+  const body = { name: 'S', type: 'popover', questions: [open] };
+  const made = await api.request(value, 'POST', url, body);
+  expect(made.statusCode).toBe(201);
+  const own = `${url}${made.json().id}/`;
+  const linked = { ...body, linked_flag_id: flag.id };
+  for (const refused of [
+    await api.request(value, 'POST', url, linked),
+    await api.request(value, 'PATCH', own, linked),
+    await api.request(value, 'PUT', own, linked),
+  ]) {
+    expect([refused.statusCode, refused.json().detail]).toEqual([
+      403,
+      "API key missing required scope 'feature_flag:read'",
+    ]);
+  }
+  const both = await api.createKey(anna, { scopes: ['survey:write', 'feature_flag:read'] });
+  expect((await api.request(both.value, 'PATCH', own, linked)).json().linked_flag.key).toBe('linked-by-scope');
+  // What is linked already may be sent back, and taken away.
+  expect((await api.request(value, 'PUT', own, linked)).statusCode).toBe(200);
+  expect((await api.request(value, 'PATCH', own, { linked_flag_id: null })).statusCode).toBe(200);
+});

@@ -113,11 +113,17 @@ export async function localDefinitions(project: ProjectFlags): Promise<string> {
     const resting = rest();
     if (resting) await resting;
   }
-  const trees = new Map(
-    cohorts.filter((one) => !one.is_static).map((one) => [one.id, treeOf(one.filters)] as const),
-  );
+  const known = new Map(cohorts.filter((one) => !one.is_static).map((one) => [one.id, one.filters]));
+  const trees = new Map<number, unknown>();
   const wanted = new Set(local.flatMap((row) => set.byId.get(row.id)?.cohorts ?? []));
-  for (const id of wanted) for (const next of cohortsIn(trees.get(id))) wanted.add(next);
+  for (const id of wanted) {
+    const text = known.get(id);
+    const tree = text === undefined ? undefined : treeOf(text);
+    trees.set(id, tree);
+    for (const next of cohortsIn(tree)) wanted.add(next);
+    const resting = rest();
+    if (resting) await resting;
+  }
   const others = JSON.stringify({
     group_type_mapping: Object.fromEntries(
       groupTypes.map((one) => [String(one.group_type_index), one.group_type]),

@@ -29,6 +29,7 @@ export {
   Cohorts,
   cohortsNamedBy,
   type MembershipFailure,
+  prepareCohort,
 } from './memberships.ts';
 export { NEGATIVE, OPERATORS, type Operator, operatorOf } from './operators.ts';
 export { FILTER_LIMITS, FilterBudget, type ReadOptions, readFilters } from './read.ts';

@@ -117,6 +117,16 @@ function prepare({ isStatic, filters }: CohortDefinition): Prepared {
   };
 }
 
+/** What was made of definitions. They do not change. */
+const preparedFor = new WeakMap<CohortDefinition, Prepared>();
+
+/** Prepares a cohort, once. Whoever has many long ones does so before they are put together, with rests between them. */
+export function prepareCohort(definition: CohortDefinition): Prepared {
+  const prepared = preparedFor.get(definition) ?? prepare(definition);
+  preparedFor.set(definition, prepared);
+  return prepared;
+}
+
 /** Returns the cohorts that a cohort names. */
 export const cohortsNamedBy = (definition: CohortDefinition): readonly number[] => prepare(definition).asks;
 
@@ -129,7 +139,7 @@ export class Cohorts {
   readonly #failures = new Map<number, MembershipFailure | null>();
 
   constructor(definitions: Iterable<CohortDefinition>) {
-    for (const definition of definitions) this.#cohorts.set(definition.id, prepare(definition));
+    for (const definition of definitions) this.#cohorts.set(definition.id, prepareCohort(definition));
   }
 
   /** Whether a person is in a cohort. What was decided for the same person once is not decided again. */

@@ -90,7 +90,7 @@ export function createFlags({
     },
     onReplaced: told.retire,
     readFlags: (projectId, known) => readDefinitions(database, projectId, known),
-    readCohorts: (projectId) => readCohortDefinitions(database, projectId),
+    readCohorts: (projectId, known) => readCohortDefinitions(database, projectId, known),
   });
   const hasCopies = () => copies !== undefined && copies.count('flags') > 0;
   const subjects = createSubjects(database);

@@ -48,14 +48,10 @@ const fields = z.object({
     .meta({ description: 'What clients get beside the feature.' }),
 });
 const body = fields.partial({ description: true, documentation_url: true, payload: true }).extend({
-  feature_flag_id: z
-    .int()
-    .nullable()
-    .optional()
-    .meta({
-      description:
-        'A flag that exists, which needs the scope `feature_flag:write`. By default the feature makes one, with a key of its name.',
-    }),
+  feature_flag_id: z.int().nullable().optional().meta({
+    description:
+      'A flag that exists, which needs the scope `feature_flag:write`. By default the feature makes one, with a key of its name.',
+  }),
   _create_in_folder: z.unknown().optional().meta({ description: 'Is ignored.', writeOnly: true }),
 });
 const patch = fields.partial().extend({

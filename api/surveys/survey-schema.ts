@@ -121,7 +121,7 @@ export function surveyView(row: SurveyRow): z.output<typeof survey> {
 export const surveyInput = z
   .object({
     ...fields,
-    linked_flag_id: z.int().nullable().meta({ 
+    linked_flag_id: z.int().nullable().meta({
       description:
         'Only who has this flag sees the survey. Whoever links another one needs the scope `feature_flag:read`.',
     }),

@@ -9,17 +9,28 @@ export interface CohortDefinitionRow {
   filters: string;
 }
 
-/** Reads the cohorts of a project that are not deleted. */
-export async function readCohortDefinitions(
+/** The same with what every change of it changes. */
+export type StampedCohortRow = Omit<CohortDefinitionRow, 'name'> & { stamp: string };
+
+/**
+ * Reads the cohorts of a project that are not deleted. Those that are known with their stamps are not read again: they are the
+ * same objects.
+ */
+export async function readCohortDefinitions<Known extends { id: number; stamp?: string }>(
   queryable: Queryable,
   projectId: number,
-): Promise<CohortDefinitionRow[]> {
+  known: readonly Known[],
+): Promise<(Known | StampedCohortRow)[]> {
+  const stamped = known.filter((one) => one.stamp !== undefined);
   const { rows } = await queryable.query(
-    `select id, name, is_static, filters::text as filters from cohorts
-     where project_id = $1 and not deleted order by id`,
-    [projectId],
+    `select c.id, c.stamp::text as stamp, c.is_static,
+       case when k.stamp is distinct from c.stamp then c.filters::text end as filters
+     from cohorts c left join unnest($2::int[], $3::bigint[]) as k (id, stamp) on k.id = c.id
+     where c.project_id = $1 and not c.deleted order by c.id`,
+    [projectId, stamped.map((one) => one.id), stamped.map((one) => one.stamp)],
   );
-  return rows;
+  const byId = new Map(stamped.map((one) => [one.id, one]));
+  return rows.map((row) => (row.filters === null ? (byId.get(row.id) as Known) : row));
 }
 
 /** Reads the cohorts of a project as they were at a time. */

@@ -3,6 +3,8 @@ import type { FlagDefinitionRow, FlagProjectRow } from '../rows/definitions.ts';
 /** A cohort as it is stored; its filters are JSON. */
 export interface CohortRow {
   id: number;
+  /** Changes with every change of the cohort. Absent: not known, from an older copy. */
+  stamp?: string;
   is_static: boolean;
   filters: string;
 }

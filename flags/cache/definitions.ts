@@ -1,7 +1,7 @@
 import type { Listener } from '../../db/listen.ts';
 import { pacing } from '../../db/loop-turns.ts';
 import type { CohortDefinition } from '../../properties/index.ts';
-import { Cohorts } from '../../properties/index.ts';
+import { Cohorts, prepareCohort } from '../../properties/index.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { Quiet } from '../../telemetry/quiet.ts';
 import { cacheOfSize } from '../../values/cache-of-size.ts';
@@ -40,7 +40,8 @@ export interface DefinitionsOptions {
   /** Milliseconds that the database has for the first answer about a project of which there is a copy. */
   patience?: number;
   readFlags(projectId: number, known: readonly { id: number; stamp: string }[]): Promise<DefinitionChanges>;
-  readCohorts(projectId: number): Promise<CohortRow[]>;
+  /** Cohorts that are known and have not changed are the same objects. */
+  readCohorts(projectId: number, known: readonly CohortRow[]): Promise<CohortRow[]>;
   /** A flag was replaced by a newer version of it. */
   onReplaced?(projectId: number, flag: CompiledFlag): void;
   now?: () => number;
@@ -61,7 +62,6 @@ const AT_ONCE = 4;
 interface Entry {
   flags: ProjectFlags | undefined;
   compiled: Map<number, { row: FlagDefinitionRow; overrides: string; flag: CompiledFlag }>;
-  cohortTexts: string;
   /** Tells whether anything differs from what was read before. */
   signature: string;
   bytes: number;
@@ -133,7 +133,10 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
   async function build(projectId: number, before: Entry | undefined): Promise<Entry> {
     const at = now();
     const known = [...(before?.compiled.values() ?? [])].map(({ row }) => ({ id: row.id, stamp: row.stamp }));
-    const [changes, cohorts] = await Promise.all([readFlags(projectId, known), readCohorts(projectId)]);
+    const [changes, cohorts] = await Promise.all([
+      readFlags(projectId, known),
+      readCohorts(projectId, before?.flags?.cohorts ?? []),
+    ]);
     const entry = await prepare(projectId, before, changes, cohorts, at);
     const { flags, signature } = entry;
     if (!flags) copies?.remove(projectId);
@@ -156,7 +159,7 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
   ): Promise<Entry> {
     const base = { at, isChanged: false, failedAt: 0 };
     if (!project) {
-      return { ...base, flags: undefined, compiled: new Map(), cohortTexts: '', signature: '', bytes: 0 };
+      return { ...base, flags: undefined, compiled: new Map(), signature: '', bytes: 0 };
     }
     const rows = new Map(changed.map((row) => [row.id, row]));
     const overrides = new Map<number, Map<string, boolean | string>>();
@@ -183,11 +186,7 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
       size += row.filters.length + text.length;
       await rest();
     }
-    const cohortTexts = JSON.stringify(cohorts);
-    const prepared: Cohorts =
-      before?.flags && before.cohortTexts === cohortTexts
-        ? before.flags.set.cohorts
-        : new Cohorts(cohorts.map(cohortOf));
+    const prepared = await cohortsOf(cohorts, before?.flags, rest);
     revision += 1;
     const flags: ProjectFlags = {
       projectId,
@@ -206,8 +205,10 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
       groupTypes: project.group_types,
       revision,
     };
-    const signature = JSON.stringify([project, stamps, cohortTexts]);
-    return { ...base, flags, compiled, cohortTexts, signature, bytes: size + cohortTexts.length };
+    const versions = cohorts.map((one) => [one.id, one.stamp ?? one.filters]);
+    const signature = JSON.stringify([project, stamps, versions]);
+    const bytes = cohorts.reduce((sum, one) => sum + one.filters.length, size);
+    return { ...base, flags, compiled, signature, bytes };
   }
 
   /**
@@ -329,6 +330,28 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
   };
 }
 
-function cohortOf(row: CohortRow): CohortDefinition {
-  return { id: row.id, isStatic: row.is_static, filters: parseExactJson(row.filters) };
+/** The cohorts of rows, as they were read. */
+const readOf = new WeakMap<CohortRow, CohortDefinition>();
+
+/** Prepares cohorts. Those that have not changed are not read again, and if none has, all stay what they are. */
+async function cohortsOf(
+  rows: readonly CohortRow[],
+  before: ProjectFlags | undefined,
+  rest: () => Promise<void> | undefined,
+): Promise<Cohorts> {
+  const isSame =
+    before?.cohorts.length === rows.length && rows.every((row, at) => row === before.cohorts[at]);
+  if (isSame) return before.set.cohorts;
+  const definitions: CohortDefinition[] = [];
+  for (const row of rows) {
+    const definition = readOf.get(row) ?? {
+      ...{ id: row.id, isStatic: row.is_static },
+      filters: parseExactJson(row.filters),
+    };
+    readOf.set(row, definition);
+    prepareCohort(definition);
+    definitions.push(definition);
+    await rest();
+  }
+  return new Cohorts(definitions);
 }

@@ -1,5 +1,5 @@
 import { type Transaction, transaction } from '../../db/pool.ts';
-import { Cohorts, withInitial } from '../../properties/index.ts';
+import { withInitial } from '../../properties/index.ts';
 import { refuse } from '../../refusals.ts';
 import { parseExactJson } from '../../values/exact-json.ts';
 import type { Definitions, ProjectFlags } from '../cache/definitions.ts';
@@ -90,15 +90,8 @@ function prepareJob(project: ProjectFlags, proposed: TrialFlag, running: TrialFl
   const asked = askedBy(own, project, proposed.id);
   const rows = new Map(project.rows.map((row) => [row.id, row]));
   const byId = new Map(asked.map((flag) => [flag.definition.id, flag]));
-  const cohorts = new Cohorts(
-    project.cohorts.map((one) => ({
-      id: one.id,
-      isStatic: one.is_static,
-      filters: parseExactJson(one.filters),
-    })),
-  );
   // An inactive flag has no needs: it is off for everybody.
-  const needs = needsOf([...own, ...asked], byId, cohorts);
+  const needs = needsOf([...own, ...asked], byId, project.set.cohorts);
   const job: Omit<TrialJob, 'persons' | 'sample' | 'now'> = {
     proposed,
     running,

@@ -160,10 +160,12 @@ async function goThrough(deps: PlanRunDependencies, end: number): Promise<void> 
 
 /**
  * Carries a change out, if it still is to be. The change of the flag and the note that it was tried are one transaction, so it is
- * never carried out twice.
+ * never carried out twice. The flags are locked before the plan, as by whoever deletes a flag: in another order, the two would
+ * wait for each other.
  */
 const carryOutOne = (deps: PlanRunDependencies, key: ScheduledChangeKey): Promise<PlanReport> =>
   transaction(deps.pool, async (client) => {
+    await lockFlags(client, key.projectId);
     const row = await lockScheduledChange(client, key);
     const known = reportOf(row);
     if (known || !row) return known ?? over('deleted');
@@ -180,7 +182,6 @@ async function applyPayload(
   row: DueChange,
 ): Promise<void> {
   const flag: FlagKey = { projectId, flagId: row.flag_id };
-  await lockFlags(client, projectId);
   const before = await findFlag(client, flag);
   if (!before || before.deleted) throw new Refusal('absent', NO_FLAG);
   const payload = parseExactJson(row.payload) as ChangePayload;
@@ -206,11 +207,13 @@ export async function stepRollout(
   return report ?? { ...over('running'), isOver: false, wait: waitBehind(0), of: 0 };
 }
 
+/** Takes a step. The flags are locked before the plan, see above. */
 function stepOne(
   deps: PlanRunDependencies,
   key: { projectId: number; rolloutId: string },
 ): Promise<PlanReport> {
   return transaction(deps.pool, async (client) => {
+    await lockFlags(client, key.projectId);
     const row = await lockRollout(client, key);
     if (!row) return over('deleted');
     const { percentage, steps: of } = row;
@@ -243,7 +246,6 @@ async function takeStep(
     await endRollout(client, key, { status, reason });
     return over(status, { done, of, percentage: row.percentage });
   };
-  await lockFlags(client, projectId);
   const flag = await findFlag(client, { projectId, flagId });
   if (!flag || flag.deleted) return end(ENDINGS.deleted, 'cancelled');
   if (!flag.active) {

@@ -1,6 +1,8 @@
 // Changes of flags and cohorts at the same moment.
-import { beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { knownCohorts } from '../../cohorts/reads/known-cohorts.ts';
 import { LOCK_KINDS } from '../../flags/rows/locks.ts';
+import { carryOutChange, stepRollout } from '../../flags/runs/plans.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 import { EVERYBODY, where } from './support.ts';
@@ -23,15 +25,22 @@ const cohort = async (name: string) =>
   ).json().id as number;
 const naming = (id: number) => where({ key: 'id', type: 'cohort', value: id, operator: 'in' });
 
-/** Does something in a transaction that stays open until a request waits for it. Returns the answer of the request. */
-async function whileOpen(
-  work: (query: (sql: string, values?: unknown[]) => Promise<unknown>) => Promise<unknown>,
-  request: () => ReturnType<typeof ask>,
+type Query = (sql: string, values?: unknown[]) => Promise<unknown>;
+
+/**
+ * Does something in a transaction that stays open until a request waits for it, and then something else. Returns the answer of
+ * the request.
+ */
+async function whileOpen<Answer>(
+  work: (query: Query) => Promise<unknown>,
+  request: () => Promise<Answer>,
+  after: (query: Query) => Promise<unknown> = async () => undefined,
 ) {
   const client = await api.pool.connect();
   try {
     await client.query('begin');
-    await work((sql, values) => client.query(sql, values));
+    const query: Query = (sql, values) => client.query(sql, values);
+    await work(query);
     const answer = request();
     await eventually(async () => {
       const { rows } = await api.pool.query(
@@ -40,6 +49,7 @@ async function whileOpen(
       );
       return rows.length > 0;
     });
+    await after(query);
     await client.query('commit');
     return await answer;
   } finally {
@@ -128,4 +138,42 @@ test('patterns are read before the lock is taken', async () => {
   } finally {
     client.release();
   }
+});
+
+describe('whoever carries a plan out', () => {
+  const deps = () => ({
+    ...{ pool: api.pool, keyring: api.keyring, knownCohorts, limits: { flags: 100, bytes: 1_000_000 } },
+    ...{ temporal: api.schedules.flags, logger: { info: () => undefined } },
+  });
+
+  test('of a change locks the flags before the change, as whoever changes it does', async () => {
+    const { id } = (await ask('POST', 'feature_flags/', { key: 'due', filters: EVERYBODY })).json();
+    const { rows } = await api.pool.query(
+      `insert into feature_flag_scheduled_changes (project_id, flag_id, payload, scheduled_at)
+       values ($1, $2, '{"operation": "update_status", "value": false}', now()) returning id`,
+      [anna.projectId, id],
+    );
+    const changeId = rows[0].id;
+    const report = await whileOpen(
+      (query) => query('select pg_advisory_xact_lock($1, $2)', [LOCK_KINDS.flagsOfProject, anna.projectId]),
+      () => carryOutChange(deps(), { projectId: anna.projectId, planId: String(changeId) }),
+      // In the other order, the two would wait for each other.
+      (query) =>
+        query('update feature_flag_scheduled_changes set payload = payload where id = $1', [changeId]),
+    );
+    expect(report).toMatchObject({ status: 'completed', isOver: true });
+  });
+
+  test('of a rollout locks the flags before the rollout, as whoever deletes its flag does', async () => {
+    const { id } = (await ask('POST', 'feature_flags/', { key: 'rolled', filters: EVERYBODY })).json();
+    const ends_at = new Date(Date.now() + 86_400_000).toISOString();
+    const begun = await ask('POST', `feature_flags/${id}/rollouts/`, { to_percentage: 50, ends_at });
+    const planId = begun.json().id as string;
+    const report = await whileOpen(
+      (query) => query('select pg_advisory_xact_lock($1, $2)', [LOCK_KINDS.flagsOfProject, anna.projectId]),
+      () => stepRollout(deps(), { projectId: anna.projectId, planId }),
+      (query) => query("update feature_flag_rollouts set status = 'cancelled' where id = $1", [planId]),
+    );
+    expect(report).toMatchObject({ status: 'cancelled', isOver: true });
+  });
 });

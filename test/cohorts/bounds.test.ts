@@ -2,7 +2,10 @@
 import { expect, test } from '@jest/globals';
 import type { App } from '../../api/dependencies.ts';
 import { lockCohorts } from '../../cohorts/rows/cohorts.ts';
+import { readCohortDefinitions } from '../../cohorts/rows/definitions.ts';
 import { transaction } from '../../db/pool.ts';
+import { createDefinitions } from '../../flags/cache/definitions.ts';
+import { readDefinitions } from '../../flags/rows/definitions.ts';
 import { apiForFile, type Tenant, tenantsForFile } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 import { queriesOf } from '../support/query-log.ts';
@@ -129,6 +132,17 @@ test('a circle is seen that somebody in another process closes meanwhile', async
   expect((await change).body.detail).toBe('Cohorts cannot reference other cohorts in a loop.');
 });
 
+test('a circle of three is seen, and one cohort may be named in two ways', async () => {
+  const [a, b, c] = [await create(of(email)), await create(of(email)), await create(of(email))];
+  const name = (id: number, ...others: number[]) =>
+    ask('PATCH', `${id}/`, { filters: of(...others.map((other) => inCohort(other))) });
+  expect((await name(a, b)).status).toBe(200);
+  expect((await name(b, c)).status).toBe(200);
+  expect((await name(c, a)).body.detail).toBe('Cohorts cannot reference other cohorts in a loop.');
+  expect((await name(c, c)).body.detail).toBe('Cohorts cannot reference other cohorts in a loop.');
+  expect((await name(a, b, c)).status).toBe(200);
+});
+
 test('a list of long cohorts ends early, and goes on there', async () => {
   const tenant = await api.createTenant('Long');
   await api.pool.query(
@@ -140,4 +154,40 @@ test('a list of long cohorts ends early, and goes on there', async () => {
   expect([first.status, first.body.count, first.body.results.length]).toEqual([200, 45, 41]);
   const rest = await ask('GET', '?limit=1000&offset=41', undefined, { tenant });
   expect(rest.body.results.map((one: { name: string }) => one.name)).toEqual(['c42', 'c43', 'c44', 'c45']);
+});
+
+test('cohorts that have not changed are not read again', async () => {
+  const tenant = await api.createTenant('Stamps');
+  const [a, b] = [await create(of(email), 'A', tenant), await create(of(email), 'B', tenant)];
+  const first = await readCohortDefinitions(api.pool, tenant.projectId, []);
+  expect(first.map((row) => row.id)).toEqual([a, b]);
+  await ask('PATCH', `${b}/`, { filters: of({ ...email, value: 'new' }) }, { tenant });
+  const second = await readCohortDefinitions(api.pool, tenant.projectId, first);
+  expect(second[0]).toBe(first[0]);
+  expect([second.length, second[1]?.filters]).toEqual([2, expect.stringContaining('"new"')]);
+  // A copy of an earlier release does not know the stamps.
+  const unknown = first.map(({ stamp: _, ...row }) => row);
+  expect(await readCohortDefinitions(api.pool, tenant.projectId, unknown)).toEqual(second);
+  await ask('PATCH', `${a}/`, { deleted: true }, { tenant });
+  expect(await readCohortDefinitions(api.pool, tenant.projectId, second)).toEqual([second[1]]);
+});
+
+test('a process keeps what it has prepared of cohorts until one of them changes', async () => {
+  const tenant = await api.createTenant('Prepared');
+  const id = await create(of(email), 'A', tenant);
+  const definitions = createDefinitions({
+    listener: { subscribe: () => () => undefined, isListening: () => true },
+    logger: { warn: () => undefined },
+    readFlags: (projectId, known) => readDefinitions(api.pool, projectId, known),
+    readCohorts: (projectId, known) => readCohortDefinitions(api.pool, projectId, known),
+  });
+  const set = async () => (await definitions.fresh(tenant.projectId))?.set;
+  const first = await set();
+  const path = `/api/projects/${tenant.projectId}/feature_flags/`;
+  expect((await api.request(tenant, 'POST', path, { key: 'beside' })).statusCode).toBe(201);
+  const second = await set();
+  expect([second?.flags.length, second?.cohorts === first?.cohorts]).toEqual([1, true]);
+  await ask('PATCH', `${id}/`, { filters: of({ ...email, value: 'new' }) }, { tenant });
+  expect((await set())?.cohorts).not.toBe(first?.cohorts);
+  await definitions.close();
 });

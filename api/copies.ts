@@ -5,7 +5,7 @@ import type { Logger } from '../telemetry/logger.ts';
 import { Quiet } from '../telemetry/quiet.ts';
 
 /** Changes with the form of what is kept. A copy in another form is ignored. */
-const FORM = 'sluice-copy 1';
+const FORM = 'sluice-copy 2';
 /** Milliseconds from the first change to its writing. A copy is not written more often than this. */
 const WRITE_AFTER = 2_000;
 const MOST_BYTES = 512 * 1024 * 1024;
@@ -83,11 +83,18 @@ export async function openCopies(options: CopiesOptions): Promise<Copies> {
   }
 
   async function textOf(key: string, lines: Iterable<string>): Promise<Buffer | undefined> {
-    const parts = [headOf(key)];
+    const parts: Buffer[] = [];
+    const hash = createHash('sha256');
+    const add = (line: string) => {
+      const part = Buffer.from(`${line}\n`);
+      hash.update(part);
+      parts.push(part);
+    };
+    add(headOf(key));
     let bytes = 0;
     let turn = performance.now();
     for (const line of lines) {
-      parts.push(line);
+      add(line);
       bytes += line.length;
       if (bytes > MOST_OF_ONE) return undefined;
       if (performance.now() - turn > TURN) {
@@ -95,9 +102,7 @@ export async function openCopies(options: CopiesOptions): Promise<Copies> {
         turn = performance.now();
       }
     }
-    const body = Buffer.from(`${parts.join('\n')}\n`);
-    const sum = createHash('sha256').update(body).digest('hex');
-    return Buffer.concat([body, Buffer.from(`${sum}\n`)]);
+    return Buffer.concat([...parts, Buffer.from(`${hash.digest('hex')}\n`)]);
   }
 
   /** The file of this name is the old copy or the new one at any time, whatever ends the process or the machine. */

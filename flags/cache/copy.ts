@@ -3,7 +3,7 @@ import type { FlagDefinitionRow, FlagProjectRow } from '../rows/definitions.ts';
 /** A cohort as it is stored; its filters are JSON. */
 export interface CohortRow {
   id: number;
-  /** Changes with every change of the cohort. Absent: not known, from an older copy. */
+  /** Changes with every change of the cohort. Absent: not known. */
   stamp?: string;
   is_static: boolean;
   filters: string;
@@ -25,13 +25,14 @@ export interface DefinitionCopies {
   read(projectId: number): Promise<string[] | undefined>;
 }
 
-/** The lines of a copy: one about the project, then one for each flag. */
+/** The lines of a copy: one about the project, then one for each flag and for each cohort. */
 export function* copyOf({ project, flags, cohorts }: DefinitionRows): Iterable<string> {
-  yield JSON.stringify({ project, cohorts });
-  for (const flag of flags) yield JSON.stringify(flag);
+  yield JSON.stringify({ project, flags: flags.length });
+  for (const row of [...flags, ...cohorts]) yield JSON.stringify(row);
 }
 
 export function rowsOf([first, ...rest]: readonly string[]): DefinitionRows {
-  const { project, cohorts } = JSON.parse(first as string);
-  return { project, cohorts, flags: rest.map((line) => JSON.parse(line)) };
+  const { project, flags } = JSON.parse(first as string);
+  const rows = rest.map((line) => JSON.parse(line));
+  return { project, flags: rows.slice(0, flags), cohorts: rows.slice(flags) };
 }

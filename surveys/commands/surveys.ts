@@ -115,7 +115,10 @@ function check(fields: SurveyFields): void {
 const documentBytes = ({ description, questions, conditions, appearance }: SurveyFields): number =>
   Buffer.byteLength(JSON.stringify([description, questions, conditions, appearance]));
 
-/** Refuses what would be more than a project may have. One survey is replaced. Call it under the lock. */
+/**
+ * Refuses what would be more than a project may have. One survey is replaced. Surveys of a project are changed one after the other
+ * in a process; several processes may go beyond it by one each.
+ */
 async function checkRoom(
   client: Transaction,
   projectId: number,

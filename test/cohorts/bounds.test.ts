@@ -165,7 +165,7 @@ test('cohorts that have not changed are not read again', async () => {
   const second = await readCohortDefinitions(api.pool, tenant.projectId, first);
   expect(second[0]).toBe(first[0]);
   expect([second.length, second[1]?.filters]).toEqual([2, expect.stringContaining('"new"')]);
-  // A copy of an earlier release does not know the stamps.
+  // Without a stamp, nothing is known.
   const unknown = first.map(({ stamp: _, ...row }) => row);
   expect(await readCohortDefinitions(api.pool, tenant.projectId, unknown)).toEqual(second);
   await ask('PATCH', `${a}/`, { deleted: true }, { tenant });

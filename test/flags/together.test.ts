@@ -1,6 +1,8 @@
 // Changes of flags and cohorts at the same moment.
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { knownCohorts } from '../../cohorts/reads/known-cohorts.ts';
+import { transaction } from '../../db/pool.ts';
+import { lockFlags } from '../../flags/rows/flags.ts';
 import { LOCK_KINDS } from '../../flags/rows/locks.ts';
 import { carryOutChange, stepRollout } from '../../flags/runs/plans.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
@@ -176,4 +178,60 @@ describe('whoever carries a plan out', () => {
     );
     expect(report).toMatchObject({ status: 'cancelled', isOver: true });
   });
+});
+
+test('surveys of a project wait for each other without the connections that others need', async () => {
+  const waiting = async () => {
+    const { rows } = await api.pool.query(
+      "select count(*)::int as count from pg_locks where locktype = 'advisory' and not granted and objid = $1",
+      [anna.projectId],
+    );
+    return rows[0].count;
+  };
+  const release = Promise.withResolvers<void>();
+  const locked = Promise.withResolvers<void>();
+  const holder = transaction(api.pool, async (client) => {
+    await lockFlags(client, anna.projectId);
+    locked.resolve();
+    await release.promise;
+  });
+  await locked.promise;
+  const made = Array.from({ length: 6 }, (_, n) =>
+    ask('POST', 'surveys/', { name: `s${n}`, type: 'popover' }),
+  );
+  await eventually(async () => (await waiting()) > 0);
+  // Requests that came later have been answered, so all of these have begun.
+  for (let times = 0; times < 20; times += 1) await ask('PATCH', 'surveys/', {});
+  expect(await waiting()).toBe(1);
+  release.resolve();
+  await holder;
+  expect((await Promise.all(made)).map((one) => one.statusCode)).toEqual(Array(6).fill(201));
+});
+
+test('a rollout is cancelled in the moment in which its flag is deleted', async () => {
+  const { id } = (await ask('POST', 'feature_flags/', { key: 'goes', filters: EVERYBODY })).json();
+  const ends_at = new Date(Date.now() + 86_400_000).toISOString();
+  const begun = await ask('POST', `feature_flags/${id}/rollouts/`, { to_percentage: 50, ends_at });
+  expect((await ask('PATCH', `feature_flags/${id}/`, { deleted: true })).statusCode).toBe(200);
+  const { rows } = await api.pool.query('select status, reason from feature_flag_rollouts where id = $1', [
+    begun.json().id,
+  ]);
+  expect(rows).toEqual([{ status: 'cancelled', reason: 'The flag was deleted.' }]);
+});
+
+test('a scheduled change moves neither to another flag nor into the past', async () => {
+  const made = async (key: string) =>
+    (await ask('POST', 'feature_flags/', { key, filters: EVERYBODY })).json().id as number;
+  const [id, other] = [await made('moves'), await made('another')];
+  const planned = await ask('POST', 'scheduled_changes/', {
+    ...{ record_id: id, model_name: 'FeatureFlag', scheduled_at: '2090-01-01T00:00:00Z' },
+    payload: { operation: 'update_status', value: false },
+  });
+  for (const [body, attr] of [
+    [{ record_id: other }, 'record_id'],
+    [{ scheduled_at: new Date(Date.now() - 60_000).toISOString() }, 'scheduled_at'],
+  ] as const) {
+    const refused = await ask('PATCH', `scheduled_changes/${planned.json().id}/`, body);
+    expect([refused.statusCode, refused.json().attr]).toEqual([400, attr]);
+  }
 });

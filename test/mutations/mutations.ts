@@ -4628,8 +4628,8 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'surveys/commands/surveys.ts',
     from: "return changeTransaction(deps.pool, projectId, async (client) => {\n    if (!(await lockProject(client, projectId))) throw refuse.absent('Project not found.');",
     to: "return transaction(deps.pool, async (client) => {\n    if (!(await lockProject(client, projectId))) throw refuse.absent('Project not found.');",
-    test: 'test/flags/bulk.test.ts',
-    named: 'wait for each other without the connections',
+    test: 'test/flags/together.test.ts',
+    named: 'surveys of a project wait for each other',
   },
 
   {
@@ -4645,7 +4645,8 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'flags/commands/change.ts',
     from: 'if (after.deleted) await cancelRolloutsOf(client, projectId, [id], ENDINGS.deleted);',
     to: '',
-    test: 'test/flags/plans.test.ts',
+    test: 'test/flags/together.test.ts',
+    named: 'in the moment in which its flag is deleted',
   },
   {
     name: 'a scheduled change that was tried can be changed',
@@ -4659,14 +4660,16 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'api/flags/scheduled-changes.ts',
     from: 'if (record !== undefined && serialOf(String(record)) !== row.flag_id) {',
     to: 'if (record === null) {',
-    test: 'test/flags/plans.test.ts',
+    test: 'test/flags/together.test.ts',
+    named: 'moves neither to another flag',
   },
   {
     name: 'a scheduled change is moved into the past',
     file: 'flags/commands/scheduled-changes.ts',
     from: 'if (scheduledAt !== undefined) checkTime(scheduledAt);',
     to: '',
-    test: 'test/flags/plans.test.ts',
+    test: 'test/flags/together.test.ts',
+    named: 'moves neither to another flag',
   },
   {
     name: 'a paused rollout of a disabled flag is resumed',

@@ -413,7 +413,9 @@ test('a flag is linked by keys that may read flags, and by no others', async () 
     ]);
   }
   const both = await api.createKey(anna, { scopes: ['survey:write', 'feature_flag:read'] });
-  expect((await api.request(both.value, 'PATCH', own, linked)).json().linked_flag.key).toBe('linked-by-scope');
+  expect((await api.request(both.value, 'PATCH', own, linked)).json().linked_flag.key).toBe(
+    'linked-by-scope',
+  );
   // What is linked already may be sent back, and taken away.
   expect((await api.request(value, 'PUT', own, linked)).statusCode).toBe(200);
   expect((await api.request(value, 'PATCH', own, { linked_flag_id: null })).statusCode).toBe(200);

@@ -191,3 +191,16 @@ test('a process keeps what it has prepared of cohorts until one of them changes'
   expect((await set())?.cohorts).not.toBe(first?.cohorts);
   await definitions.close();
 });
+
+test('a cohort stays static, or not', async () => {
+  const dynamic = await create(of(email));
+  const listed = (await ask('POST', '', { name: 'Listed', is_static: true })).body.id;
+  for (const [id, is_static] of [
+    [dynamic, true],
+    [listed, false],
+  ] as const) {
+    const refused = await ask('PATCH', `${id}/`, { is_static });
+    expect([refused.status, refused.body.attr]).toEqual([400, 'is_static']);
+    expect((await ask('GET', `${id}/`)).body.is_static).toBe(!is_static);
+  }
+});

@@ -4711,7 +4711,8 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'cohorts/commands/save.ts',
     from: 'if (input.is_static !== undefined && input.is_static !== before.is_static) {',
     to: 'if (input.is_static !== undefined && before.id < 0) {',
-    test: 'test/cohorts/cohorts.test.ts',
+    test: 'test/cohorts/bounds.test.ts',
+    named: 'stays static',
   },
   {
     name: 'a survey is linked to a flag of another project',

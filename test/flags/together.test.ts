@@ -235,3 +235,11 @@ test('a scheduled change moves neither to another flag nor into the past', async
     expect([refused.statusCode, refused.json().attr]).toEqual([400, attr]);
   }
 });
+
+test('rolling back takes away what the version did not have', async () => {
+  const { id } = (await ask('POST', 'feature_flags/', { key: 'back', filters: EVERYBODY })).json();
+  const multivariate = { variants: [{ key: 'a', rollout_percentage: 100 }] };
+  await ask('PATCH', `feature_flags/${id}/`, { filters: { multivariate, payloads: { a: '1' } } });
+  const back = await ask('POST', `feature_flags/${id}/roll_back/`, { version: 1 });
+  expect([back.statusCode, back.json().filters.multivariate ?? null]).toEqual([200, null]);
+});

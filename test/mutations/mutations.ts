@@ -4734,7 +4734,8 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'flags/commands/roll-back.ts',
     from: 'replacesFilters: true',
     to: 'replacesFilters: false',
-    test: 'test/flags/past.test.ts',
+    test: 'test/flags/together.test.ts',
+    named: 'rolling back takes away',
   },
   {
     name: 'rollouts of another flag can be steered',

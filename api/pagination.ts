@@ -66,14 +66,22 @@ export function numberedPageOf(query: unknown, defaultLimit = DEFAULT_LIMIT): Pa
 /** Query parameters that a link does not copy from the request. */
 const UNLINKED = new Set(['personal_api_key', 'limit', 'offset', 'page']);
 
-function link(request: FastifyRequest, publicUrl: string, limit: number, offset: number | undefined): string {
-  // A request line may contain a whole URL. The link keeps its path only.
+/** The path of a request, and its query parameters that links copy. A request line may contain a whole URL. */
+function linked(
+  request: FastifyRequest,
+  publicUrl: string,
+): { path: string; parameters: [string, string][] } {
   const { pathname, searchParams } = new URL(request.originalUrl, publicUrl);
   const parameters = [...searchParams].filter(([name]) => !UNLINKED.has(name));
+  return { path: `${publicUrl}${pathname}`, parameters };
+}
+
+function link(request: FastifyRequest, publicUrl: string, limit: number, offset: number | undefined): string {
+  const { path, parameters } = linked(request, publicUrl);
   parameters.push(['limit', String(limit)]);
   if (offset !== undefined) parameters.push(['offset', String(offset)]);
   parameters.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
-  return `${publicUrl}${pathname}?${new URLSearchParams(parameters)}`;
+  return `${path}?${new URLSearchParams(parameters)}`;
 }
 
 /** Where a page ends, and the next one begins. A page of large results ends early. */
@@ -107,6 +115,29 @@ export function paginated<T>(
   return {
     count,
     ...pageLinks(request, publicUrl, { limit, offset }, { shown, hasMore }),
+    results,
+  };
+}
+
+/** As `paginated`, for a list that clients read by the numbers of its pages: the links name these. */
+export function numbered<T>(
+  request: FastifyRequest,
+  publicUrl: string,
+  wanted: PageRequest,
+  count: number,
+  results: T[],
+): ReturnType<typeof paginated<T>> {
+  const { limit, offset } = wanted;
+  // A list that does not begin with a whole page has no such numbers.
+  if (offset % limit !== 0) return paginated(request, publicUrl, wanted, count, results);
+  const { path, parameters } = linked(request, publicUrl);
+  const to = (number: number) =>
+    `${path}?${new URLSearchParams([...parameters, ['page', String(number)], ['limit', String(limit)]])}`;
+  const own = offset / limit + 1;
+  return {
+    count,
+    next: offset + limit < count ? to(own + 1) : null,
+    previous: own > 1 ? to(own - 1) : null,
     results,
   };
 }

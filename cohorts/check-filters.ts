@@ -15,7 +15,8 @@ type Fields = Record<string, unknown>;
 
 const isRecord = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
-const wrong = (message: string, code = 'invalid_input') => refuse.invalid('filters', message, { code });
+const wrong = (message: string, code = 'invalid_input', reason: string | null = null) =>
+  refuse.invalid('filters', message, { code, reason });
 const shown = (value: unknown): string => (JSON.stringify(value) ?? 'nothing').slice(0, 60);
 
 const TEXT_OPERATORS = new Set(['regex', 'not_regex']);
@@ -46,7 +47,10 @@ function checkCondition(condition: Fields, place: string, asks: Set<number>): vo
     throw wrong(`${place}.operator: unknown operator ${shown(given)}.`);
   }
   if (operator === 'is_set' || operator === 'is_not_set') return;
-  if (value === undefined || value === null) throw wrong(`${place}.value is required.`);
+  if (value === undefined || value === null) {
+    const message = 'Missing required keys for person filter: value';
+    throw wrong(message, 'invalid_input', `${place}.value is required.`);
+  }
   const values = Array.isArray(value) ? value : [value];
   if (TEXT_OPERATORS.has(operator)) {
     try {
@@ -80,7 +84,7 @@ function checkNode(node: unknown, place: string, asks: Set<number>): void {
 /** Checks filters as a whole. Returns the ids of the cohorts that they name. */
 export function checkCohortFilters(filters: unknown): number[] {
   if (!isRecord(filters) || !isRecord(filters.properties)) {
-    throw wrong('filters.properties must be an object with a type and values.');
+    throw wrong("Must contain a 'properties' key with type and values");
   }
   const bytes = Buffer.byteLength(JSON.stringify(filters));
   if (bytes > COHORT_LIMITS.bytes) {

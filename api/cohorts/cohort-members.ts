@@ -17,13 +17,10 @@ const TAGS = ['cohorts'];
 const READ = 'cohort:read';
 const WRITE = 'cohort:write';
 
-function requireStatic({ cohort }: FastifyRequest): void {
+function requireStatic({ cohort }: FastifyRequest, what: 'add users to' | 'remove users from'): void {
   if (cohort.is_static) return;
-  throw errors.validation(
-    'invalid_input',
-    'The cohort is not static: its filters decide who is in it.',
-    null,
-  );
+  const reason = 'The filters of the cohort decide who is in it.';
+  throw errors.validation('invalid_input', `Can only ${what} static cohorts`, null, reason);
 }
 
 /** Adds the routes that list the members of cohorts, and change those of static ones. */
@@ -80,7 +77,7 @@ export function cohortMemberRoutes(
             distinct_ids: added.meta({ description: 'Distinct ids of persons.' }),
           })
           .refine(({ person_ids, distinct_ids }) => person_ids.length + distinct_ids.length > 0, {
-            error: 'This must not be empty.',
+            error: 'person_ids cannot be empty',
             path: ['person_ids'],
           })
           .meta({ minProperties: 1 }),
@@ -93,7 +90,7 @@ export function cohortMemberRoutes(
         },
       },
       handler: async (request) => {
-        requireStatic(request);
+        requireStatic(request, 'add users to');
         const { cohort: row, body } = request;
         const { person_ids, distinct_ids } = body;
         const wrong = person_ids.find((id) => !isUuid(id));
@@ -125,7 +122,7 @@ export function cohortMemberRoutes(
       },
     },
     async (request) => {
-      requireStatic(request);
+      requireStatic(request, 'remove users from');
       const { cohort: row, body } = request;
       await removePerson({ pool }, actorOf(request), row, body.person_id);
       return { success: true as const };

@@ -2,6 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { CohortRow } from '../../cohorts/rows/cohorts.ts';
+import { filtersOfGroups } from '../../cohorts/rules/groups.ts';
 import { COHORT_LIMITS } from '../../cohorts/rules/limits.ts';
 import { readUpload, type Upload } from '../../cohorts/rules/upload.ts';
 import { pacing } from '../../db/loop-turns.ts';
@@ -18,7 +19,7 @@ export const cohort = z
     id: z.int(),
     name: z.string(),
     description: z.string(),
-    groups: z.array(freeForm).meta({ description: 'An older form of `filters`, always empty.' }),
+    groups: z.array(freeForm).meta({ description: 'An older form of `filters`. Answers have it empty.' }),
     deleted: z.boolean(),
     filters: freeForm,
     query: z.null(),
@@ -86,13 +87,11 @@ export const cohortInput = z
       description: 'Ids or distinct ids of persons for a static cohort. They are added.',
       writeOnly: true,
     }),
-    groups: z
-      .unknown()
-      .refine((groups) => groups === undefined || groups === null || isEmptyList(groups), {
-        error: 'This older form of filters is not available. Write the conditions in `filters`.',
-      })
-      .optional()
-      .meta({ description: 'Must be an empty list: an older form of `filters`.', writeOnly: true }),
+    groups: z.unknown().optional().meta({
+      description:
+        'An older form of `filters`: a list of `{"properties": […]}`. Whoever fulfils all conditions of one of them is in the cohort. It counts if there are no `filters`.',
+      writeOnly: true,
+    }),
     _create_in_folder: z.unknown().meta({ description: 'Is ignored.', writeOnly: true }),
   })
   .partial();
@@ -103,9 +102,15 @@ export const newCohort = cohortInput.required({ name: true });
 type Input = z.output<typeof cohortInput>;
 
 /** Says what a body sets. */
-export const inputOf = ({ groups: _, _create_in_folder: _folder, csv: _csv, ...rest }: Input) => {
+export const inputOf = ({ groups, _create_in_folder: _folder, csv: _csv, ...rest }: Input) => {
   const { _create_static_person_ids: _ids, ...fields } = rest;
-  return fields;
+  if (fields.filters !== undefined || groups === undefined || groups === null || isEmptyList(groups)) {
+    return fields;
+  }
+  return {
+    ...fields,
+    filters: filtersOfGroups(typeof groups === 'string' ? jsonIn(groups, 'groups') : groups),
+  };
 };
 
 /** The persons that a body names. Undefined: none. */
@@ -139,10 +144,10 @@ export async function readsForm(request: FastifyRequest): Promise<void> {
   };
 }
 
-function jsonIn(text: string): unknown {
+function jsonIn(text: string, field = 'filters'): unknown {
   try {
     return parseExactJson(text);
   } catch {
-    throw errors.validation('invalid_input', 'This must be JSON.', 'filters');
+    throw errors.validation('invalid_input', 'This must be JSON.', field);
   }
 }

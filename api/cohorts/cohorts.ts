@@ -16,6 +16,7 @@ import { askerOf, clientSignal } from '../asker.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { acceptForms } from '../multipart.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
+import { serialOf } from '../serial.ts';
 import { addActivityOf } from '../tenancy/activity-of.ts';
 import { cohortMemberRoutes } from './cohort-members.ts';
 import {
@@ -97,14 +98,25 @@ function addRoutes(app: App, deps: ApiDependencies): void {
         tags: TAGS,
         summary: 'List cohorts, newest first',
         params,
-        querystring: pageQuery.extend({ search: z.string().max(400).optional() }),
+        querystring: pageQuery.extend({
+          search: z.string().max(400).optional().meta({ description: 'A part of the name.' }),
+          type: z.enum(['static', 'dynamic']).optional(),
+          created_by_id: z.string().max(40).optional().meta({ description: 'The id of a user.' }),
+          hide_behavioral_cohorts: z.string().max(40).optional().meta({
+            description: 'Changes nothing: no cohort asks what persons did.',
+          }),
+        }),
         response: { 200: page(cohort) },
       },
     },
     async (request, reply) => {
       const wanted = pageOf(request.query);
-      const { search } = request.query;
-      const { count, rows } = await listCohorts(pool, request.project.id, { ...wanted, search });
+      const { search, type, created_by_id: createdBy } = request.query;
+      const { count, rows } = await listCohorts(pool, request.project.id, {
+        ...{ ...wanted, search },
+        isStatic: type === undefined ? undefined : type === 'static',
+        createdBy: createdBy === undefined ? undefined : (serialOf(createdBy) ?? 0),
+      });
       const results = await shown(request, reply, rows);
       return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, results);
     },

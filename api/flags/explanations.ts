@@ -125,6 +125,14 @@ async function versionViews(
   return views;
 }
 
+const flagOfVersion = featureFlag
+  .extend({
+    is_historical: z.boolean().meta({ description: 'The flag has a newer version.' }),
+    version_timestamp: timestamp,
+    modified_by: z.int().nullable().meta({ description: 'The user who made the version.' }),
+  })
+  .meta({ id: 'FeatureFlagOfVersion' });
+
 /** Shows a flag as it was in a version. What versions do not keep is that of today. */
 function revisionView(row: FlagRow, { document, version: number, changed_at, changed_by }: RevisionRow) {
   const { filters, ...fields } = parseExactJson(document) as Record<string, unknown>;
@@ -133,6 +141,9 @@ function revisionView(row: FlagRow, { document, version: number, changed_at, cha
     ...fields,
     filters: filters as Record<string, unknown>,
     ...{ version: number, updated_at: changed_at, last_modified_by: changed_by },
+    is_historical: number < row.version,
+    version_timestamp: changed_at,
+    modified_by: changed_by?.id ?? null,
   };
 }
 
@@ -242,7 +253,7 @@ export function flagExplanationRoutes(
         tags: TAGS,
         summary: 'Retrieve a feature flag as it was in a version',
         params: params.extend({ version: z.string() }),
-        response: { 200: featureFlag },
+        response: { 200: flagOfVersion },
       },
     },
     async (request) => {

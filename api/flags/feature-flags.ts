@@ -41,12 +41,15 @@ const WRITE = 'feature_flag:write';
 const params = z.object({ project_id: z.string() });
 const flagParams = params.extend({ id: z.string() });
 
-/** Makes a hook that finds the flag of the path. A deleted flag is found only by a body that brings it back. */
-export function findsFlag(queryable: Queryable) {
+/**
+ * Makes a hook that finds the flag of the path. A deleted flag is found only by a body that brings it back, or where deleted
+ * ones are wanted too.
+ */
+export function findsFlag(queryable: Queryable, { andDeleted = false } = {}) {
   return async (request: FastifyRequest): Promise<void> => {
     const flagId = serialOf((request.params as { id: string }).id);
     const row = flagId && (await findFlag(queryable, { projectId: request.project.id, flagId }));
-    if (!row || (row.deleted && !bringsBack(request))) throw errors.notFound();
+    if (!row || (row.deleted && !andDeleted && !bringsBack(request))) throw errors.notFound();
     request.flag = row;
   };
 }
@@ -160,7 +163,7 @@ export function featureFlagRoutes(app: App, deps: ApiDependencies): void {
     `${FLAGS_PREFIX}:id/status/`,
     {
       config: { access: { scope: READ } },
-      preValidation: find,
+      preValidation: findsFlag(pool, { andDeleted: true }),
       schema: {
         tags: TAGS,
         summary: 'Whether a feature flag is in use',

@@ -39,12 +39,16 @@ export function flagListRoutes(app: App, { pool, config }: Pick<ApiDependencies,
     async ({ project, body: { ids } }) => {
       const wrong = ids.filter((id) => serialOf(String(id)) === undefined);
       if (wrong.length > 0 && wrong.length === ids.length) {
-        throw errors.validation('invalid_input', 'None of these is the id of a feature flag.', 'ids');
+        throw errors.validation('invalid_input', 'Invalid flag IDs provided', 'ids');
       }
       const known = ids.flatMap((id) => serialOf(String(id)) ?? []);
       const keys = Object.fromEntries(await keysOfFlags(pool, project.id, known));
-      const shown = JSON.stringify(wrong.slice(0, SHOWN_IDS)).slice(0, 1_000);
-      return wrong.length > 0 ? { keys, warning: `Invalid flag IDs ignored: ${shown}` } : { keys };
+      const shown = wrong
+        .slice(0, SHOWN_IDS)
+        .map((id) => (typeof id === 'string' ? `'${id}'` : JSON.stringify(id)));
+      return wrong.length > 0
+        ? { keys, warning: `Invalid flag IDs ignored: [${shown.join(', ')}]`.slice(0, 1_000) }
+        : { keys };
     },
   );
 
@@ -83,14 +87,23 @@ export function flagListRoutes(app: App, { pool, config }: Pick<ApiDependencies,
           .object({
             ids: z.array(z.int()).min(1).max(FLAG_LIMITS.changedAtOnce),
             filters: z
-              .strictObject(flagChoice.shape)
+              .looseObject(flagChoice.shape)
+              .superRefine((choice, context) => {
+                const unknown = Object.keys(choice).filter((name) => !Object.hasOwn(flagChoice.shape, name));
+                if (unknown.length === 0) return;
+                const message = `Unknown filter keys: ${unknown.sort().join(', ')}`.slice(0, 500);
+                context.addIssue({ code: 'custom', message });
+              })
               .refine((choice) => Object.values(choice).some((one) => one !== undefined), {
                 error: 'Choose flags by at least one of the filters of the list.',
               }),
           })
           .partial()
-          .refine(({ ids, filters }) => (ids === undefined) !== (filters === undefined), {
-            error: 'Give either ids or filters, and not both.',
+          .refine(({ ids, filters }) => ids !== undefined || filters !== undefined, {
+            error: 'Must provide either filters or ids',
+          })
+          .refine(({ ids, filters }) => ids === undefined || filters === undefined, {
+            error: 'Provide either filters or ids, not both',
           })
           .meta({ minProperties: 1 }),
         response: {
@@ -104,7 +117,7 @@ export function flagListRoutes(app: App, { pool, config }: Pick<ApiDependencies,
                   .meta({ description: 'The variant that everybody had.' }),
               }),
             ),
-            errors: z.array(z.object({ id: z.int(), key: z.string().nullable(), reason: z.string() })),
+            errors: z.array(z.object({ id: z.int(), key: z.string().optional(), reason: z.string() })),
           }),
         },
       },

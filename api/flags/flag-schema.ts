@@ -32,6 +32,8 @@ export const featureFlag = z
     experiment_set_metadata: z.array(freeForm),
     surveys: z.array(freeForm),
     features: z.array(freeForm),
+    rollback_conditions: z.null(),
+    performed_rollback: z.literal(false),
     can_edit: z.literal(true),
     tags: z.array(z.string()),
     evaluation_contexts: z.array(z.string()),
@@ -67,6 +69,8 @@ export function flagView(row: FlagRow): z.output<typeof featureFlag> {
     experiment_set_metadata: [],
     surveys: [],
     features: [],
+    rollback_conditions: null,
+    performed_rollback: false,
     can_edit: true,
     usage_dashboard: null,
     analytics_dashboards: [],
@@ -117,6 +121,13 @@ export const flagInput = z
         'The version that you saw. With `original_flag`, a change of a field that somebody else has changed since is refused with 409.',
     }),
     original_flag: freeForm.nullable().meta({ description: 'The flag as you saw it.', writeOnly: true }),
+    analytics_dashboards: z
+      .array(z.unknown())
+      .refine((ids) => ids.length === 0, {
+        error: (issue) =>
+          `Invalid pk "${String((issue.input as unknown[])[0]).slice(0, 60)}" - object does not exist.`,
+      })
+      .meta({ description: 'Must be empty: there are no dashboards.' }),
     creation_context: ignored,
     _create_in_folder: ignored,
   })
@@ -127,7 +138,7 @@ export const newFlag = flagInput.required({ key: true });
 
 /** Says what a body sets. */
 export function changeOf(body: z.output<typeof flagInput>): FlagChange {
-  const { creation_context: _, _create_in_folder: _folder, ...rest } = body;
+  const { creation_context: _, _create_in_folder: _folder, analytics_dashboards: _none, ...rest } = body;
   const { ensure_experience_continuity: continuity, is_remote_configuration: remote } = rest;
   const { has_encrypted_payloads: encrypts } = rest;
   const {
@@ -150,6 +161,8 @@ export function changeOf(body: z.output<typeof flagInput>): FlagChange {
     tags: tags && tagsOf(tags),
   };
 }
+
+const LONGEST_SEARCH = 200;
 
 const either = z.enum(['true', 'false']).optional();
 
@@ -182,9 +195,18 @@ function idsIn(text: string | undefined): number[] | undefined {
 /** By what flags are chosen from a list. */
 export const flagChoice = z.object({
   key: z.string().max(400).optional().meta({ description: 'Only the flag with exactly this key.' }),
-  search: z.string().trim().max(200).optional().meta({
-    description: 'A part of the key or of the name. For a space in it, a key may have `-` or `_`.',
-  }),
+  search: z
+    .string()
+    .trim()
+    .optional()
+    .meta({
+      description: 'A part of the key or of the name. For a space in it, a key may have `-` or `_`.',
+      maxLength: LONGEST_SEARCH,
+    })
+    .refine(
+      (text) => (text?.length ?? 0) <= LONGEST_SEARCH,
+      `Search term cannot exceed ${LONGEST_SEARCH} characters`,
+    ),
   active: z
     .enum(['true', 'false', 'STALE'])
     .optional()

@@ -38,6 +38,9 @@ function acceptsGzip(header: string | string[] | undefined): boolean {
     });
 }
 
+/** A tag without its marks. Clients and proxies write back `W/"a"`, `"a"` or `a`. */
+const bareTag = (tag: string) => tag.replace(/^W\//, '').replace(/^"(.*)"$/, '$1');
+
 /** Answers with the form that the client understands, or with 304 if it has the text already. */
 export function packedAnswer(
   { headers }: Pick<LaneRequest, 'headers'>,
@@ -48,7 +51,8 @@ export function packedAnswer(
   const own = ['cache-control', cache, 'etag', etag];
   const known = headers['if-none-match'];
   const vary = 'Accept-Encoding';
-  if (known?.split(',').some((one) => one.trim() === etag || one.trim() === '*')) {
+  const isKnown = (tag: string) => tag === '*' || bareTag(tag) === bareTag(etag);
+  if (known?.split(',').some((one) => isKnown(one.trim()))) {
     return { status: 304, body: '', headers: own, vary };
   }
   own.push('content-type', `${type}; charset=utf-8`);

@@ -5,7 +5,7 @@ import { type ActivityRow, listActivity } from '../../db/activity-log.ts';
 import { findShownUsers, type ShownUser } from '../../db/users.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { freeForm } from '../fields.ts';
-import { numberedPageOf, numberedPageQuery, page, paginated } from '../pagination.ts';
+import { numbered, numberedPageOf, numberedPageQuery, page } from '../pagination.ts';
 import { activity, activityView } from './activity-log.ts';
 import { basicUser } from './user-schema.ts';
 
@@ -30,8 +30,8 @@ const actionOf = ({ before, after }: { before?: unknown; after?: unknown }): str
 };
 
 function entryView(row: ActivityRow, users: ReadonlyMap<number, ShownUser>): z.output<typeof entry> {
-  const { changes, ...rest } = row.detail as { changes?: { before?: unknown; after?: unknown }[] };
-  const shown = changes?.map((one) => ({ type: row.scope, action: actionOf(one), ...one })) ?? null;
+  const { changes = [], ...rest } = row.detail as { changes?: { before?: unknown; after?: unknown }[] };
+  const shown = changes.map((one) => ({ type: row.scope, action: actionOf(one), ...one }));
   return {
     ...activityView(row),
     user: (row.user_id !== null && users.get(row.user_id)) || null,
@@ -86,7 +86,7 @@ export function addActivityOf(
         );
         const users = await findShownUsers(pool, [...new Set(rows.flatMap((row) => row.user_id ?? []))]);
         const shown = rows.map((row) => entryView(row, users));
-        return { ...paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, shown), total_count: count };
+        return { ...numbered(request, config.SLUICE_PUBLIC_URL, wanted, count, shown), total_count: count };
       },
     );
   }

@@ -203,7 +203,10 @@ async function checkUse(
       .slice(0, 5)
       .map((flag) => flag.key)
       .join(', ');
-    throw refuse.invalid(null, `Cannot delete this cohort because feature flags use it: ${named}.`);
+    throw refuse.invalid(
+      null,
+      `This cohort is used in ${flags.length} active feature flag(s): ${named}. Please remove the cohort from these feature flags before deleting it.`,
+    );
   }
   const exports = await deps.exportsAsking(client, projectId, cohortId);
   if (exports.length > 0) {

@@ -116,28 +116,34 @@ export async function lockCohorts(client: Transaction, projectId: number): Promi
   await client.query('select pg_advisory_xact_lock($1, $2)', [LOCK_KINDS.cohortsOfProject, projectId]);
 }
 
+/** By what cohorts are chosen from a list. */
+export interface CohortChoice {
+  search?: string | undefined;
+  isStatic?: boolean | undefined;
+  createdBy?: number | undefined;
+}
+
 /** Lists the cohorts of a project that are not deleted, newest first. */
 export async function listCohorts(
   queryable: Queryable,
   projectId: number,
-  { limit, offset, search }: { limit: number; offset: number; search?: string | undefined },
+  { limit, offset, search, isStatic, createdBy }: CohortChoice & { limit: number; offset: number },
 ): Promise<{ count: number; rows: CohortRow[] }> {
   const pattern = search ? containsPattern(search) : null;
-  const where = 'project_id = $1 and not deleted and ($2::text is null or name ilike $2)';
-  const counted = await queryable.query(`select count(*)::int as count from cohorts where ${where}`, [
-    projectId,
-    pattern,
-  ]);
+  const where = `project_id = $1 and not deleted and ($2::text is null or name ilike $2)
+    and ($3::boolean is null or is_static = $3) and ($4::int is null or created_by = $4)`;
+  const choice = [projectId, pattern, isStatic ?? null, createdBy ?? null];
+  const counted = await queryable.query(`select count(*)::int as count from cohorts where ${where}`, choice);
   const order = 'order by created_at desc, id desc';
   const { rows } = await queryable.query(
     `with shown as (
-       select id, created_at, filter_bytes from cohorts where ${where} ${order} limit $3 offset $4),
+       select id, created_at, filter_bytes from cohorts where ${where} ${order} limit $5 offset $6),
      fitting as (
        select id, row_number() over (${order}) as number,
          sum(filter_bytes) over (${order} rows unbounded preceding) as bytes from shown)
      select ${COLUMNS} from fitting n join cohorts c on c.project_id = $1 and c.id = n.id where ${fits('n')}
      order by n.number`,
-    [projectId, pattern, limit, offset],
+    [...choice, limit, offset],
   );
   return { count: counted.rows[0].count, rows };
 }

@@ -17,6 +17,7 @@ const HEADERS: Readonly<Record<string, NamedBy>> = {
   person_uuid: 'person_id',
   distinct_id: 'distinct_id',
   distinctid: 'distinct_id',
+  e_mail: 'email',
   email: 'email',
 };
 /** Which column counts if there are several. */
@@ -30,7 +31,7 @@ const headerOf = (cell: string): NamedBy | undefined => {
   const name = cell
     .trim()
     .toLowerCase()
-    .replace(/[\s-]+/g, '_');
+    .replace(/[\s.-]+/g, '_');
   return Object.hasOwn(HEADERS, name) ? HEADERS[name] : undefined;
 };
 
@@ -93,7 +94,7 @@ export async function readUpload(
   const by = ORDER.find((one) => headers.includes(one));
   if (by === undefined && first.cells.length > 1) {
     throw wrong(
-      `The file has ${first.cells.length} columns. One of them must be called person_id, distinct_id or email.`,
+      `Multi-column CSV must contain at least one column with a supported ID header: 'person_id', 'distinct_id' or 'email'. Found columns: ${first.cells.join(', ').slice(0, 500)}`,
     );
   }
   const column = by === undefined ? 0 : headers.indexOf(by);
@@ -109,6 +110,12 @@ export async function readUpload(
     names.add(name);
     if (names.size > mostNames) throw wrong(`The file names more than ${mostNames} persons. Split it.`);
   }
-  if (names.size === 0) throw wrong('The file names no persons.');
+  if (names.size === 0) {
+    throw wrong(
+      text.trim() === ''
+        ? 'CSV file is empty. Please upload a CSV file with at least one row of data.'
+        : 'CSV file contains no valid person IDs, distinct IDs, or email addresses. Please ensure your file has data rows with person IDs, distinct IDs, or email addresses.',
+    );
+  }
   return { by: by ?? 'distinct_id', names };
 }

@@ -45,6 +45,8 @@ export const loggedFlag = (row: FlagRow) => ({
   has_encrypted_payloads: row.has_encrypted_payloads,
   evaluation_runtime: row.evaluation_runtime,
   bucketing_identifier: row.bucketing_identifier,
-  evaluation_contexts: row.evaluation_contexts,
+  // Their order means nothing.
+  evaluation_contexts: [...row.evaluation_contexts].sort(),
   tags: row.tags,
+  version: row.version,
 });

@@ -201,8 +201,10 @@ async function checkStates(
   if (fields.filters !== before.filters && usesGroups(fields.filters)) {
     const named = await feature();
     if (named !== undefined) {
-      const message = `The early access feature ${named} has this flag, so no condition can be about groups: persons enrol.`;
-      throw refuse.invalid('filters', message);
+      const message =
+        'Cannot use group aggregation in any condition set when the flag is linked to an Early Access Feature.';
+      const reason = `The early access feature ${named} has this flag, and persons enrol.`;
+      throw refuse.invalid('filters', message, { reason });
     }
   }
   if (before.active && !fields.active) checkDependents(before.id, links, 'disable');

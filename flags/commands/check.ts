@@ -26,13 +26,13 @@ export function checkSettings(fields: FlagFields): void {
   if (fields.bucketing_identifier === 'device_id' && fields.ensure_experience_continuity) {
     throw refuse.invalid(
       'bucketing_identifier',
-      'A flag that is bucketed by device cannot ensure experience continuity.',
+      "Cannot enable 'persist across authentication steps' when using device ID bucketing. These features are incompatible.",
     );
   }
   if (fields.has_encrypted_payloads && !fields.is_remote_configuration) {
     throw refuse.invalid(
       'has_encrypted_payloads',
-      'Only a flag for remote configuration can encrypt its payloads. Set is_remote_configuration too.',
+      'Encrypted payloads require the flag to be a remote configuration. Set is_remote_configuration too.',
     );
   }
 }
@@ -81,7 +81,7 @@ export function checkAsks(own: FlagLink, links: readonly FlagLink[]): void {
   if (own.asks.length === 0) return;
   const byId = new Map(links.map((one) => [one.id, one]));
   for (const id of own.asks) {
-    if (id === own.id) throw refuse.invalid('filters', 'A flag cannot depend on itself.');
+    if (id === own.id) throw refuse.invalid('filters', `Feature flag '${own.key}' cannot depend on itself`);
     if (!byId.has(id)) {
       throw refuse.invalid('filters', `Flag dependency references non-existent flag with ID ${id}`);
     }
@@ -117,6 +117,7 @@ export function checkDependents(
 export function checkDeletion(id: number, links: readonly FlagLink[], feature: string | undefined): void {
   checkDependents(id, links, 'delete');
   if (feature === undefined) return;
-  const message = `Cannot delete a feature flag that is linked to an early access feature: ${feature}. Delete the feature first.`;
-  throw refuse.invalid('deleted', message);
+  const message =
+    'Cannot delete a feature flag that is in use with early access features. Please delete the early access feature before deleting the flag.';
+  throw refuse.invalid('deleted', message, { reason: `The early access feature is called ${feature}.` });
 }

@@ -74,4 +74,7 @@ async function store(
 }
 
 export const archivedIsActive = () =>
-  refuse.invalid('archived', 'Cannot archive an enabled feature flag. Disable it first.');
+  refuse.invalid(
+    'archived',
+    'Cannot archive an enabled feature flag. Disable it first, or send active: false in the same request.',
+  );

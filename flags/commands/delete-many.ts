@@ -13,7 +13,7 @@ import type { FlagCommandDependencies } from './dependencies.ts';
 
 export interface ManyDeleted {
   deleted: FlagRow[];
-  refused: { id: number; key: string | null; reason: string }[];
+  refused: { id: number; key?: string; reason: string }[];
 }
 
 /**
@@ -58,7 +58,7 @@ function chosen(
   for (const id of askersFirst(new Set(ids), links)) {
     const link = links.get(id);
     if (!link) {
-      refused.push({ id, key: null, reason: 'Flag not found' });
+      refused.push({ id, reason: 'Flag not found' });
       continue;
     }
     try {
@@ -67,7 +67,8 @@ function chosen(
       going.add(id);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      refused.push({ id, key: link.key, reason: error.message });
+      const reason = error.reason === null ? error.message : `${error.message} ${error.reason}`;
+      refused.push({ id, key: link.key, reason });
     }
   }
   return { going: [...going], refused };

@@ -22,6 +22,9 @@ import { changeFlagIn } from './change.ts';
 import { createFlagIn } from './create.ts';
 import type { FlagCommandDependencies } from './dependencies.ts';
 
+/** The key of a flag whose feature has a name without letters and digits. */
+const UNNAMED = { key: 'early-access', base: 'early-access', ownId: null };
+
 export interface NewFeature extends EarlyAccessFields {
   /** A flag that exists. Undefined: the feature makes one. */
   flagId: number | undefined;
@@ -76,8 +79,8 @@ export function createFeature(
     }
     let id = flagId;
     if (id === undefined) {
-      const base = keyOfName(fields.name) || 'early-access';
-      const key = await freeFlagKey(client, projectId, { key: base, base, ownId: null });
+      // A key that is taken is refused: it may well be the flag that the feature is meant to have.
+      const key = keyOfName(fields.name) || (await freeFlagKey(client, projectId, UNNAMED));
       const name = `Feature Flag for Early Access Feature ${fields.name}`;
       const input = { key, name, filters: filtersOfFeature(fields.stage) };
       id = (await createFlagIn(client, deps, actor, projectId, input)).id;

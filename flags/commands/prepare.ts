@@ -74,6 +74,15 @@ function withWholeMarks(filters: Record<string, unknown>): Record<string, unknow
   return { ...filters, payloads: Object.fromEntries(entries) };
 }
 
+/** Adds the marks of encrypted payloads that a change leaves out: nobody who cannot read a payload takes it away by the way. */
+function withKeptMarks(
+  filters: Record<string, unknown>,
+  stored: Record<string, unknown>,
+): Record<string, unknown> {
+  const given = own(filters, 'payloads') ?? {};
+  return isRecord(given) ? { ...filters, payloads: { ...payloadsOf(stored), ...given } } : filters;
+}
+
 /** Prepares a new flag, or a change of the one that is stored. */
 export function prepareFlag(
   deps: Pick<FlagChangeDependencies, 'keyring'>,
@@ -96,7 +105,9 @@ export function prepareFlag(
   const stored = parseExactJson(before?.filters ?? '{}') as Record<string, unknown>;
   let filters = stored;
   if (changesFilters) {
-    const merged = before && !replacesFilters ? { ...stored, ...given } : (given ?? NO_CONDITIONS);
+    let merged = before && !replacesFilters ? { ...stored, ...given } : (given ?? NO_CONDITIONS);
+    if (encrypts && before?.has_encrypted_payloads && !replacesFilters)
+      merged = withKeptMarks(merged, stored);
     const checked = checkFilters(withWholeMarks(merged), {
       isNew: !before && given !== undefined,
       isRemoteConfiguration,

@@ -66,7 +66,7 @@ test('what was done to cohorts is listed, of all and of one', async () => {
           changes: [{ type: 'Cohort', field: 'name', before: 'Logged', after: 'Renamed' }],
         },
       },
-      { activity: 'created', detail: { name: 'Logged', changes: null } },
+      { activity: 'created', detail: { name: 'Logged', changes: [] } },
     ],
   });
   const all = await read('activity/?limit=3');
@@ -113,10 +113,62 @@ test('a form says yes and no in words', async () => {
   expect(await make('maybe')).toMatchObject({ attr: 'is_static', detail: 'Must be a valid boolean.' });
 });
 
+test('conditions in the older form mean the same', async () => {
+  const condition = (value: string) => ({ key: 'plan', value, type: 'person' });
+  const cases: [groups: unknown, values: unknown[]][] = [
+    [[{ properties: { plan: 'pro' } }], [{ type: 'AND', values: [condition('pro')] }]],
+    [
+      [{ properties: [{ key: 'plan', value: 'pro' }] }, { properties: [condition('team')] }],
+      [
+        { type: 'AND', values: [condition('pro')] },
+        { type: 'AND', values: [condition('team')] },
+      ],
+    ],
+    [[{ properties: of(email).properties }], [of(email).properties]],
+    [JSON.stringify([{ properties: { plan: 'pro' } }]), [{ type: 'AND', values: [condition('pro')] }]],
+  ];
+  for (const [groups, values] of cases) {
+    const made = await create({ name: 'older', groups });
+    expect([made.groups, made.filters]).toEqual([[], { properties: { type: 'OR', values } }]);
+  }
+  const { id } = await create({ name: 'newer', filters: of(email) });
+  const changed = (await patch(id, { groups: [{ properties: { plan: 'pro' } }] })).json();
+  expect(changed.filters.properties.values).toEqual([{ type: 'AND', values: [condition('pro')] }]);
+  const kept = (await patch(id, { groups: [{ properties: {} }], filters: of(email) })).json();
+  expect(kept.filters).toEqual(of(email));
+  for (const [groups, attr, code] of [
+    [[{ action_id: 5 }], 'groups', 'behavioral_cohort_found'],
+    [[1], 'groups', 'invalid_input'],
+    [{ properties: [] }, 'groups', 'invalid_input'],
+    ['{', 'groups', 'invalid_input'],
+    [[{ properties: [{ key: 'a', value: 'b', operator: 'like' }] }], 'filters', 'invalid_input'],
+  ] as const) {
+    const answer = await post({ name: 'refused', groups });
+    expect([answer.statusCode, answer.json()]).toMatchObject([400, { attr, code }]);
+  }
+});
+
+test('cohorts are listed by their kind and by who made them', async () => {
+  const tenant = await api.createTenant('Lister');
+  const made = [
+    await create({ name: 'kept', is_static: true }, tenant),
+    await create({ name: 'decided', filters: of(email) }, tenant),
+  ];
+  const [{ id: kept, created_by: maker }, { id: decided }] = made;
+  const list = async (query: string) =>
+    (await api.request(tenant, 'GET', url(tenant, query)))
+      .json()
+      .results.map((one: { id: number }) => one.id);
+  expect(await list('?type=static')).toEqual([kept]);
+  expect(await list('?type=dynamic&hide_behavioral_cohorts=true')).toEqual([decided]);
+  expect(await list(`?created_by_id=${maker.id}&limit=1&offset=1`)).toEqual([kept]);
+  expect(await list(`?created_by_id=${maker.id + 1}`)).toEqual([]);
+});
+
 describe('filters that nobody can evaluate are refused', () => {
   const cases: [name: string, filters: unknown, detail: RegExp, code: string][] = [
     ['none', undefined, /required/, 'required'],
-    ['no tree', {}, /filters\.properties must be an object/, 'invalid_input'],
+    ['no tree', {}, /^Must contain a 'properties' key with type and values/, 'invalid_input'],
     ['an unknown group', { properties: { type: 'XOR', values: [] } }, /type "XOR"/i, 'invalid_input'],
     [
       'what persons did',
@@ -149,7 +201,8 @@ describe('filters that nobody can evaluate are refused', () => {
   ];
   test.each(cases)('%s', async (_name, filters, detail, code) => {
     const answer = await post({ name: 'refused', filters });
-    expect([answer.statusCode, answer.json()]).toEqual([
+    const { reason: _, ...body } = answer.json();
+    expect([answer.statusCode, body]).toEqual([
       400,
       { type: 'validation_error', attr: 'filters', code, detail: expect.stringMatching(detail) },
     ]);
@@ -176,7 +229,7 @@ test('a cohort that a flag or another cohort uses is not deleted', async () => {
   );
   expect((await flagOn(outer.id, anna, 'asking')).statusCode).toBe(201);
   expect((await patch(outer.id, { deleted: true })).json().detail).toBe(
-    'Cannot delete this cohort because feature flags use it: asking.',
+    'This cohort is used in 1 active feature flag(s): asking. Please remove the cohort from these feature flags before deleting it.',
   );
 });
 
@@ -242,8 +295,12 @@ test('a static cohort has the persons that are added, and its flags follow', asy
   const refused = await api.request(anna, 'POST', url(anna, `${dynamic.id}/add_persons_to_static_cohort/`), {
     distinct_ids: ['ann'],
   });
-  expect([refused.statusCode, refused.json().detail]).toEqual([
-    400,
-    'The cohort is not static: its filters decide who is in it.',
-  ]);
+  expect([refused.statusCode, refused.json().detail]).toEqual([400, 'Can only add users to static cohorts']);
+  const taken = await api.request(
+    anna,
+    'PATCH',
+    url(anna, `${dynamic.id}/remove_person_from_static_cohort/`),
+    { person_id: members.results[0].id },
+  );
+  expect(taken.json().detail).toBe('Can only remove users from static cohorts');
 });

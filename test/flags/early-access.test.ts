@@ -55,11 +55,20 @@ describe('an early access feature', () => {
     const list = await ask('GET', 'early_access_feature/');
     expect(list.body.results.map((one: { id: string }) => one.id)).toContain(id);
     const twice = await create({ name: 'Größere Bäume!', stage: 'draft' });
-    expect(twice.body.feature_flag.key).toBe('gro-ere-baume-2');
+    expect([twice.status, twice.body]).toMatchObject([
+      400,
+      { code: 'unique', attr: 'key', detail: 'There is already a feature flag with this key.' },
+    ]);
+    for (const key of ['early-access', 'early-access-2']) {
+      expect((await create({ name: '???', stage: 'draft' })).body.feature_flag.key).toBe(key);
+    }
 
     const kept = await ask('PATCH', `feature_flags/${feature_flag.id}/`, { deleted: true });
     expect([kept.status, kept.body.attr]).toEqual([400, 'deleted']);
-    expect(kept.body.detail).toContain('linked to an early access feature: Größere Bäume!');
+    expect(kept.body.detail).toBe(
+      'Cannot delete a feature flag that is in use with early access features. Please delete the early access feature before deleting the flag.',
+    );
+    expect(kept.body.reason).toContain('Größere Bäume!');
     expect((await ask('DELETE', `early_access_feature/${id}/`)).status).toBe(204);
     expect((await ask('GET', `early_access_feature/${id}/`)).status).toBe(404);
     expect((await flag(feature_flag.id)).filters.feature_enrollment).toBeNull();

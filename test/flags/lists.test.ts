@@ -66,7 +66,7 @@ describe('the list of flags', () => {
     });
     expect(await ask([own.id, 'x', null])).toEqual({
       keys: { [own.id]: 'own' },
-      warning: 'Invalid flag IDs ignored: ["x",null]',
+      warning: "Invalid flag IDs ignored: ['x', null]",
     });
     const wrong = await api.request(anna, 'POST', url('bulk_keys/'), { ids: ['x', -1] });
     expect([wrong.statusCode, wrong.json().attr]).toEqual([400, 'ids']);
@@ -101,7 +101,21 @@ describe('the list of flags', () => {
     expect(one).toMatchObject({
       count: 2,
       total_count: 2,
-      results: [{ activity: 'updated' }, { activity: 'created' }],
+      results: [
+        {
+          activity: 'updated',
+          detail: {
+            changes: [
+              { type: 'FeatureFlag', action: 'changed', field: 'name', before: '', after: 'changed' },
+              { type: 'FeatureFlag', action: 'changed', field: 'version', before: 1, after: 2 },
+            ],
+          },
+        },
+        {
+          activity: 'created',
+          detail: { name: 'logged', changes: [], trigger: null, type: null, short_id: null },
+        },
+      ],
     });
     expect((await get(`${flag.id}/activity/?limit=1&page=2`)).results).toMatchObject([
       { activity: 'created' },
@@ -112,8 +126,12 @@ describe('the list of flags', () => {
     const first = await get(`${flag.id}/activity/?page=1`);
     expect([first.count, first.results.length]).toEqual([13, 10]);
     const next = new URL(first.next);
+    expect([next.search, first.previous]).toEqual(['?page=2&limit=10', null]);
     const second = (await api.request(anna, 'GET', `${next.pathname}${next.search}`)).json();
     expect([second.results.length, second.next]).toEqual([3, null]);
+    expect(new URL(second.previous).search).toBe('?page=1&limit=10');
+    const between = await get(`${flag.id}/activity/?limit=10&offset=5`);
+    expect(new URL(between.previous).search).toBe('?limit=10');
     const all = await get('activity/?limit=1000');
     expect(all.count).toBeGreaterThan(2);
     expect(new Set(all.results.map((entry: { scope: string }) => entry.scope))).toEqual(

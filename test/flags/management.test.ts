@@ -208,22 +208,30 @@ describe('what a flag may not be', () => {
     ['a list', [], /Expected a dictionary of items/, 'not_a_dict'],
     ['no condition sets', { groups: [] }, /must have at least one condition set \(group\)/],
     ['groups that are no list', { groups: {} }, /groups must be a list/],
-    ['a rollout above 100', groups({ rollout_percentage: 101 }), /groups\.0\.rollout_percentage must be/],
+    [
+      'a rollout above 100',
+      groups({ rollout_percentage: 101 }),
+      /^groups\[0\]\.rollout_percentage must be between 0 and 100, got 101/,
+    ],
     ['a rollout that is a text', groups({ rollout_percentage: '5' }), /rollout_percentage must be a number/],
-    ['an unknown variant', groups({ variant: 'x' }), /groups\.0\.variant: the flag has no variant "x"/],
-    ['no type', where({ key: 'a', value: 'b' }), /properties\.0\.type must be one of/],
-    ['no key', where({ type: 'person', value: 'b' }), /properties\.0\.key is required/],
-    ['no value', where({ type: 'person', key: 'a' }), /properties\.0\.value is required/],
+    [
+      'an unknown variant',
+      groups({ variant: 'x' }),
+      /variant override does not exist.*groups\[0\]\.variant: the flag has no variant "x"/,
+    ],
+    ['no type', where({ key: 'a', value: 'b' }), /^groups\[0\]\.properties\[0\]\.type must be one of/],
+    ['no key', where({ type: 'person', value: 'b' }), /properties\[0\]\.key is required/],
+    ['no value', where({ type: 'person', key: 'a' }), /properties\[0\]\.value is required/],
     [
       'an unknown operator',
       where({ ...email, operator: 'like' }),
-      /unknown operator "like"/i,
+      /^Invalid operator: like\b.*groups\[0\]\.properties\[0\]\.operator/,
       'invalid_operator',
     ],
     [
       'between',
       where({ ...email, operator: 'between', value: [1, 2] }),
-      /do not support between/,
+      /^Unsupported operator for feature flags: between/,
       'unsupported_operator',
     ],
     [
@@ -237,19 +245,19 @@ describe('what a flag may not be', () => {
     [
       'a date that cannot be read',
       where({ ...email, operator: 'is_date_before', value: 'soon' }),
-      /must be a date/,
+      /^Invalid date value: soon/,
       'invalid_date',
     ],
     [
       'a version that cannot be read',
       where({ ...email, operator: 'semver_gt', value: 'x' }),
-      /must be a version/,
+      /must be a version such as 1.2.3/,
       'invalid_value',
     ],
     [
       'a list for gt',
       where({ ...email, operator: 'gt', value: [1] }),
-      /must be a number or a string for gt/,
+      /must be a number or a string, not \[1\]/,
       'invalid_value',
     ],
     [
@@ -261,18 +269,22 @@ describe('what a flag may not be', () => {
     [
       'between without a range',
       where({ ...email, operator: 'between', value: 'x' }),
-      /do not support between/,
+      /^Unsupported operator for feature flags: between/,
       'unsupported_operator',
     ],
     ['a number for regex', where({ ...email, operator: 'regex', value: 1 }), /a string/, 'invalid_value'],
     [
       'a list of versions',
       where({ ...email, operator: 'semver_eq', value: ['1.2.3'] }),
-      /must be a version/,
+      /must be a version such as 1.2.3/,
       'invalid_value',
     ],
     ['a group index that is none', where({ ...email, group_type_index: 'x' }), /group_type_index must be/],
-    ['early_exit as a text', { ...EVERYBODY, early_exit: 'true' }, /early_exit must be true, false or null/],
+    [
+      'early_exit as a text',
+      { ...EVERYBODY, early_exit: 'true' },
+      /early_exit must be a boolean or null, got str/,
+    ],
     ['feature_enrollment as a number', { ...EVERYBODY, feature_enrollment: 1 }, /feature_enrollment must be/],
     ['a cohort by name', where({ type: 'cohort', key: 'id', value: 'vips' }), /must be given by its id/],
     [
@@ -304,10 +316,14 @@ describe('what a flag may not be', () => {
     [
       'a payload that is not JSON',
       { ...EVERYBODY, payloads: { true: '{' } },
-      /payloads\.true is not valid JSON/,
+      /^Payload value is not valid JSON.*payloads\.true is "\{"/,
     ],
     ['a version of its own', { ...EVERYBODY, version: 2 }, /reserved/],
-    ['too much', where({ ...email, value: 'x'.repeat(600_000) }), /at most 500000/, 'max_length'],
+    [
+      'too much',
+      where({ ...email, value: 'x'.repeat(600_000) }),
+      /^Feature flag filters exceed maximum size of 500000 bytes/,
+    ],
   ];
   test.each(cases)('%s', async (_name, filters, detail, code = 'invalid_input') => {
     const answer = await post({ key: 'refused', filters });
@@ -316,10 +332,88 @@ describe('what a flag may not be', () => {
       expect.objectContaining({
         type: 'validation_error',
         attr: 'filters',
-        detail: expect.stringMatching(detail),
       }),
     ]);
-    expect(answer.json().code).toBe(code);
+    const { reason = '', ...body } = answer.json();
+    expect(`${body.detail} ${reason}`).toMatch(detail);
+    expect(body.code).toBe(code);
+  });
+
+  const at = 'groups[0].properties[0]';
+  test.each<[filters: unknown, detail: string, reason?: string]>([
+    [
+      where({ ...email, operator: 'icontains', value: ['a', 1] }),
+      "Invalid value for operator icontains: ['a', 1]",
+      `${at}.value must be a string, not ["a",1].`,
+    ],
+    [where({ ...email, operator: 'gt', value: true }), 'Invalid value for operator gt: True'],
+    [
+      where({ ...email, operator: 'in', value: [1] }),
+      "The 'in' operator is only valid for cohort properties, not 'person' properties.",
+    ],
+    [
+      where({ ...email, operator: 'icontains_multi', value: 'a' }),
+      'icontains_multi operator requires a list of values',
+    ],
+    [where({ ...email, operator: 'is_date_after', value: '6hed' }), 'Invalid date value: 6hed'],
+    [
+      where({ ...email, operator: 'semver_lt', value: 'x.y' }),
+      'Invalid semver value for operator semver_lt: x.y',
+    ],
+    [where({ ...email, operator: 'regex', value: '[a' }), `${at}.value: invalid regex pattern`],
+    [
+      where({ type: 'flag', key: 'by-name', operator: 'flag_evaluates_to', value: true }),
+      "Flag dependencies must reference flag IDs (integers), not flag keys. Invalid reference: 'by-name'",
+    ],
+    [
+      where({ type: 'flag', key: '1', value: true }),
+      "Flag properties must use the 'flag_evaluates_to' operator",
+    ],
+    [
+      where({ type: 'group', group_type_index: 0, key: 'a', value: 'b' }),
+      'Filters are not valid (person-aggregated conditions can only use person, cohort, and flag properties)',
+    ],
+    [
+      { ...where(email), aggregation_group_type_index: 1 },
+      'Filters are not valid (group-aggregated conditions can only use group properties)',
+    ],
+    [
+      {
+        ...where({ type: 'group', group_type_index: 0, key: 'a', value: 'b' }),
+        aggregation_group_type_index: 1,
+      },
+      "Filters are not valid (group properties must match the condition set's group type)",
+    ],
+    [
+      variants({ key: 'a', rollout_percentage: 50 }),
+      'Invalid variant definitions: Variant rollout percentages must sum to 100.',
+      'The percentages of multivariate.variants sum to 50.',
+    ],
+    [
+      variants({ key: 'a', rollout_percentage: null }),
+      'multivariate.variants[0].rollout_percentage must be a number, got null',
+    ],
+    [groups({ variant: 1 }), 'groups[0].variant must be a string or null, got int'],
+    [
+      { ...EVERYBODY, aggregation_group_type_index: 1.5 },
+      'aggregation_group_type_index must be an integer or null, got float',
+    ],
+    [{ ...EVERYBODY, payloads: ['a'] }, 'Payloads must be passed as a dictionary'],
+  ])('is said in the words that clients know: %j', async (filters, detail, reason) => {
+    const answer = (await post({ key: 'refused', filters })).json();
+    expect(answer).toMatchObject({ type: 'validation_error', attr: 'filters', detail });
+    if (reason !== undefined) expect(answer.reason).toBe(reason);
+  });
+
+  test('dashboards, of which there are none', async () => {
+    const answer = await post({ key: 'refused', analytics_dashboards: [7] });
+    expect(answer.json()).toMatchObject({
+      attr: 'analytics_dashboards',
+      detail: 'Invalid pk "7" - object does not exist.',
+    });
+    expect((await create({ key: 'no-dashboard', analytics_dashboards: [] })).analytics_dashboards).toEqual(
+      [],
+    );
   });
 
   test.each([
@@ -335,9 +429,13 @@ describe('what a flag may not be', () => {
   test('settings that contradict each other', async () => {
     const base = { key: 'refused', filters: EVERYBODY };
     const both = { ...base, bucketing_identifier: 'device_id', ensure_experience_continuity: true };
-    expect((await post(both)).json().attr).toBe('bucketing_identifier');
+    const refused = (await post(both)).json();
+    expect(refused.attr).toBe('bucketing_identifier');
+    expect(refused.detail).toMatch(
+      /^Cannot enable 'persist across authentication steps' when using device ID/,
+    );
     expect((await post({ ...base, archived: true })).json().detail).toBe(
-      'Cannot archive an enabled feature flag. Disable it first.',
+      'Cannot archive an enabled feature flag. Disable it first, or send active: false in the same request.',
     );
     expect((await post({ ...base, has_encrypted_payloads: true })).statusCode).toBe(400);
     const { id } = await create({ ...base, key: 'archived', active: false, archived: true });
@@ -363,7 +461,9 @@ describe('flags that depend on each other', () => {
     expect(answers.map((one) => one.statusCode).sort()).toEqual([200, 400]);
     const refused = answers.find((one) => one.statusCode === 400)?.json().detail;
     expect(refused).toMatch(/^Circular dependency detected: circle-(.) → circle-(.) → circle-\1$/);
-    expect((await patch(a.id, { filters: on(a.id) })).json().detail).toBe('A flag cannot depend on itself.');
+    expect((await patch(a.id, { filters: on(a.id) })).json().detail).toBe(
+      "Feature flag 'circle-a' cannot depend on itself",
+    );
   });
 
   test('are not deleted, disabled or archived while another one needs them', async () => {

@@ -72,9 +72,12 @@ test('a version is a flag as it was', async () => {
   const later = { groups: [{ properties: [], rollout_percentage: 1.5 }] };
   await patch(flag.id, { name: 'second', filters: later, tags: [] });
   const first = await ask('GET', `feature_flags/${flag.id}/versions/1/`);
-  expect(first).toEqual({ ...flag, updated_at: expect.any(String) });
+  expect(first).toEqual({
+    ...{ ...flag, updated_at: expect.any(String), is_historical: true },
+    ...{ version_timestamp: first.updated_at, modified_by: flag.created_by.id },
+  });
   expect(await ask('GET', `feature_flags/${flag.id}/versions/2/`)).toMatchObject({
-    ...{ id: flag.id, key: 'versioned', name: 'second', version: 2, tags: [] },
+    ...{ id: flag.id, key: 'versioned', name: 'second', version: 2, tags: [], is_historical: false },
     filters: { groups: [{ rollout_percentage: 1.5 }] },
   });
   for (const [version, tenant] of [

@@ -181,7 +181,10 @@ describe('encrypted payloads', () => {
     expect(await told('kept')).toEqual({ a: 2 });
     const log = (await api.request(anna, 'GET', flags(`${flag.id}/activity/`))).json();
     expect(log.results[0].detail).toMatchObject({ name: 'kept', payloads_replaced: true });
-    await patch(flag.id, { filters: { payloads: {} } });
+    // Whoever sends conditions without a payload that they cannot read leaves it.
+    await patch(flag.id, { filters: { groups: [{ properties: [] }], payloads: {} } });
+    expect(await told('kept')).toEqual({ a: 2 });
+    await patch(flag.id, { has_encrypted_payloads: false });
     expect((await config(anna, 'kept')).body).toBe('');
     const { rows } = await api.pool.query('select sealed_payloads from feature_flags where id = $1', [
       flag.id,

@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import { reading } from '../../db/reading.ts';
-import { Turns } from '../../db/turns.ts';
+import { type Asker, Turns } from '../../db/turns.ts';
+import { radiusOf } from '../../flags/commands/blast-radius.ts';
 import { type TryDependencies, tryFlag } from '../../flags/commands/try-flag.ts';
 import { createTrials } from '../../flags/trial/trials.ts';
 import { askerOf } from '../asker.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
+import { freeForm } from '../fields.ts';
 import { serialOf } from '../serial.ts';
 import { type Flags, flagCommands } from './dependencies.ts';
 import { FLAGS_PREFIX } from './feature-flags.ts';
@@ -67,6 +69,56 @@ export function flagTrialRoutes(app: App, deps: ApiDependencies & { flags: Flags
   // A trial may read and compute for many seconds.
   const turns = new Turns({ atOnce: 2, perAsker: 1, waitingPerAsker: 5, patience: 30_000 });
 
+  const commandsFor = (asker: Asker): TryDependencies => ({
+    ...flagCommands(deps),
+    definitions: flags.definitions,
+    trials,
+    read: (work) => reading(readingPool, asker, work),
+  });
+
+  app.post(
+    `${FLAGS_PREFIX}user_blast_radius/`,
+    {
+      config: { access: { scope: 'feature_flag:read' }, keepsNumbers: true },
+      schema: {
+        tags: ['feature flags'],
+        summary: 'Count the stored persons or groups that fulfil a condition set',
+        description: 'The rollout does not count. Nothing is stored.',
+        params: z.object({ project_id: z.string() }),
+        body: z.object({
+          condition: freeForm.meta({ description: 'A condition set, as in `filters.groups` of a flag.' }),
+          group_type_index: z
+            .int()
+            .min(0)
+            .max(4)
+            .nullish()
+            .meta({
+              description: 'The type of groups that the condition is about. Without it, it is about persons.',
+            }),
+        }),
+        response: {
+          200: z.object({
+            affected: z.int(),
+            total: z.int(),
+            is_complete: z.boolean().meta({
+              description:
+                'False: both numbers are those of the persons that could be looked at in the time.',
+            }),
+          }),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { condition, group_type_index: groupTypeIndex = null } = request.body;
+      const asker = askerOf(request, reply);
+      const query = { projectId: request.project.id, condition, groupTypeIndex };
+      const { isComplete, ...counts } = await turns.take(asker, () =>
+        radiusOf(commandsFor(asker), query, asker.signal),
+      );
+      return { ...counts, is_complete: isComplete };
+    },
+  );
+
   app.post(
     `${FLAGS_PREFIX}:id/test/`,
     {
@@ -93,14 +145,8 @@ export function flagTrialRoutes(app: App, deps: ApiDependencies & { flags: Flags
         replacesFilters: _all,
         ...input
       } = changeOf(fields);
-      const commands: TryDependencies = {
-        ...flagCommands(deps),
-        definitions: flags.definitions,
-        trials,
-        read: (work) => reading(readingPool, asker, work),
-      };
       const query = { projectId: project.id, flagId, draft: input, mostDistinctIds, sample };
-      return turns.take(asker, () => tryFlag(commands, query, asker.signal));
+      return turns.take(asker, () => tryFlag(commandsFor(asker), query, asker.signal));
     },
   );
 }

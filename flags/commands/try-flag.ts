@@ -6,7 +6,7 @@ import type { Definitions, ProjectFlags } from '../cache/definitions.ts';
 import { type CompiledFlag, compileFlag } from '../engine/compile.ts';
 import { needsOf } from '../engine/flag-set.ts';
 import { type FlagFields, findFlag, listLinks } from '../rows/flags.ts';
-import { personsForFlags } from '../rows/persons.ts';
+import { type PersonForFlags, personsForFlags } from '../rows/persons.ts';
 import type { TrialExample, TrialFlag, TrialGroup, TrialJob } from '../trial/trial.ts';
 import { TrialBusyError, TrialLimitError, type Trials } from '../trial/trials.ts';
 import { checkAsks, checkCohorts } from './check.ts';
@@ -51,7 +51,7 @@ export interface ValueCount {
 const PAGE = 500;
 const MOST_BYTES = 64 * 1024;
 const MOST_IDS_OF_PERSON = 1_000;
-const LONGEST = 15_000;
+export const LONGEST = 15_000;
 const RETRY_SECONDS = 5;
 
 const BASIS = [
@@ -59,7 +59,11 @@ const BASIS = [
   'Properties are those that are stored now. What requests say of a person, and the place of their address, does not count.',
 ];
 
-const definitionOf = (fields: FlagFields, id: number, version: number): Omit<TrialFlag, 'overrides'> => ({
+export const definitionOf = (
+  fields: FlagFields,
+  id: number,
+  version: number,
+): Omit<TrialFlag, 'overrides'> => ({
   id,
   key: fields.key,
   version,
@@ -85,7 +89,7 @@ function askedBy(flags: readonly CompiledFlag[], { set }: ProjectFlags, own: num
 }
 
 /** What the trial of two versions needs of the project. */
-function prepareJob(project: ProjectFlags, proposed: TrialFlag, running: TrialFlag | null) {
+export function prepareJob(project: ProjectFlags, proposed: TrialFlag, running: TrialFlag | null) {
   const own = [proposed, ...(running ? [running] : [])].map(toCompiled);
   const asked = askedBy(own, project, proposed.id);
   const rows = new Map(project.rows.map((row) => [row.id, row]));
@@ -124,6 +128,70 @@ function basisOf(proposed: TrialFlag, isComplete: boolean): string[] {
   return basis;
 }
 
+export interface SearchBounds {
+  /** When the search ends with what it has, by the clock of the process. */
+  deadline: number;
+  mostDistinctIds: number;
+  sample: number;
+  now: number;
+}
+
+/** Reads what comes after an id, in the order of ids. */
+type Pages = (client: Transaction, after: string | null, limit: number) => Promise<PersonForFlags[]>;
+
+/** Pages of the persons of a project, with what is needed of them. */
+export const personPages =
+  (projectId: number, needs: ReturnType<typeof needsOf>): Pages =>
+  (client, after, limit) =>
+    personsForFlags(client, {
+      ...{ projectId, names: withInitial(needs.properties) },
+      ...{ staticCohorts: needs.staticCohorts, flagKeys: needs.continuous },
+      ...{ mostBytes: MOST_BYTES, mostDistinctIds: MOST_IDS_OF_PERSON, after, limit },
+    });
+
+/** Evaluates versions of a flag for all pages, in threads. */
+export async function search(
+  deps: Pick<TryDependencies, 'read' | 'trials'>,
+  projectId: number,
+  job: Omit<TrialJob, 'persons' | 'sample' | 'now'>,
+  pages: Pages,
+  { deadline, mostDistinctIds, sample, now }: SearchBounds,
+  signal?: AbortSignal,
+): Promise<{ groups: TrialGroup[]; searched: FlagTrial['searched'] }> {
+  const groups = new Map<string, TrialGroup>();
+  const searched = { persons: 0, distinct_ids: 0, too_large: 0, is_complete: false };
+  let after: string | null = null;
+  try {
+    while (performance.now() < deadline && searched.distinct_ids < mostDistinctIds) {
+      signal?.throwIfAborted();
+      const from: string | null = after;
+      const page: PersonForFlags[] = await deps.read((client) => pages(client, from, PAGE));
+      const persons = page.flatMap(({ id, properties, ...one }) =>
+        properties === null
+          ? []
+          : [
+              {
+                ...{ id, properties, distinctIds: one.distinct_ids },
+                ...{ staticCohorts: one.static_cohorts, hashKeys: one.hash_keys },
+              },
+            ],
+      );
+      merge(groups, await deps.trials.run(projectId, { ...job, persons, sample, now }, signal), sample);
+      searched.persons += page.length;
+      searched.too_large += page.length - persons.length;
+      searched.distinct_ids += persons.reduce((sum, one) => sum + one.distinctIds.length, 0);
+      after = page.at(-1)?.id ?? after;
+      searched.is_complete = page.length < PAGE;
+      if (searched.is_complete) break;
+    }
+  } catch (error) {
+    if (error instanceof TrialBusyError) throw refuse.unavailable(error.message, RETRY_SECONDS);
+    if (error instanceof TrialLimitError) throw refuse.invalid('filters', error.message);
+    throw error;
+  }
+  return { groups: [...groups.values()], searched };
+}
+
 /** Adds up the values that one of the versions has. */
 function countsOf(groups: readonly TrialGroup[], which: 'proposed' | 'running'): ValueCount[] {
   const counts = new Map<string, ValueCount>();
@@ -158,6 +226,7 @@ function merge(into: Map<string, TrialGroup>, groups: readonly TrialGroup[], sam
     if (!known) into.set(name, group);
     else {
       known.count += group.count;
+      known.persons += group.persons;
       known.examples.push(...group.examples.slice(0, sample - known.examples.length));
     }
   }
@@ -185,43 +254,15 @@ export async function tryFlag(
   const proposed = { ...definitionOf(fields, flagId ?? 0, (before?.version ?? 0) + 1), overrides };
   const running = before ? { ...definitionOf(before, before.id, before.version), overrides } : null;
   const { job, needs } = prepareJob(project, proposed, running);
-  const names = withInitial(needs.properties);
-  const groups = new Map<string, TrialGroup>();
-  const searched = { persons: 0, distinct_ids: 0, too_large: 0, is_complete: false };
-  let after: string | null = null;
-  try {
-    while (performance.now() < deadline && searched.distinct_ids < mostDistinctIds) {
-      signal?.throwIfAborted();
-      const page = await deps.read((client) =>
-        personsForFlags(client, {
-          ...{ projectId, names, staticCohorts: needs.staticCohorts, flagKeys: needs.continuous },
-          ...{ mostBytes: MOST_BYTES, mostDistinctIds: MOST_IDS_OF_PERSON, after, limit: PAGE },
-        }),
-      );
-      const persons = page.flatMap(({ id, properties, ...one }) =>
-        properties === null
-          ? []
-          : [
-              {
-                ...{ id, properties, distinctIds: one.distinct_ids },
-                ...{ staticCohorts: one.static_cohorts, hashKeys: one.hash_keys },
-              },
-            ],
-      );
-      merge(groups, await deps.trials.run(projectId, { ...job, persons, sample, now }, signal), sample);
-      searched.persons += page.length;
-      searched.too_large += page.length - persons.length;
-      searched.distinct_ids += persons.reduce((sum, one) => sum + one.distinctIds.length, 0);
-      after = page.at(-1)?.id ?? after;
-      searched.is_complete = page.length < PAGE;
-      if (searched.is_complete) break;
-    }
-  } catch (error) {
-    if (error instanceof TrialBusyError) throw refuse.unavailable(error.message, RETRY_SECONDS);
-    if (error instanceof TrialLimitError) throw refuse.invalid('filters', error.message);
-    throw error;
-  }
-  const all = [...groups.values()];
+  const bounds = { deadline, mostDistinctIds, sample, now };
+  const { groups: all, searched } = await search(
+    deps,
+    projectId,
+    job,
+    personPages(projectId, needs),
+    bounds,
+    signal,
+  );
   const changes = all.filter(isChange);
   return {
     searched,

@@ -62,3 +62,33 @@ export async function personsForFlags(
   );
   return rows;
 }
+
+/** Reads the groups of a type as if they were persons: each has its key as its only id, and as the property `$group_key`. */
+export async function groupsForFlags(
+  queryable: Queryable,
+  {
+    projectId,
+    groupTypeIndex,
+    names,
+    mostBytes,
+    after,
+    limit,
+  }: Pick<PersonsWanted, 'projectId' | 'names' | 'mostBytes' | 'after' | 'limit'> & {
+    groupTypeIndex: number;
+  },
+): Promise<PersonForFlags[]> {
+  const { rows } = await queryable.query(
+    `select id, distinct_ids, case when octet_length(properties) <= $4 then properties end as properties,
+       '{}'::int[] as static_cohorts, '{}'::json as hash_keys
+     from (
+       select g.group_key as id, array[g.group_key] as distinct_ids,
+         (case when pg_column_size(g.properties) <= ${WHOLE_UP_TO} then g.properties
+           else coalesce((select jsonb_object_agg(name, g.properties -> name) from unnest($3::text[]) as name
+             where g.properties ? name), '{}') end || jsonb_build_object('$group_key', g.group_key))::text as properties
+       from groups g where g.project_id = $1 and g.group_type_index = $2 and ($5::text is null or g.group_key > $5)
+       order by g.group_key limit $6) as page
+     order by id`,
+    [projectId, groupTypeIndex, names, mostBytes, after, limit],
+  );
+  return rows;
+}

@@ -56,6 +56,8 @@ export interface TrialGroup {
   proposed: Pick<TrialValue, 'value' | 'failed'>;
   running: Pick<TrialValue, 'value' | 'failed'> | null;
   count: number;
+  /** The persons whom these ids belong to. */
+  persons: number;
   examples: TrialExample[];
 }
 
@@ -102,6 +104,7 @@ export function runTrial(job: TrialJob): TrialGroup[] {
     const properties = parseExactJson(person.properties) as Record<string, unknown>;
     const staticCohorts = new Set(person.staticCohorts);
     const hashKeys = new Map(Object.entries(person.hashKeys));
+    const seen = new Set<TrialGroup>();
     for (const distinctId of person.distinctIds) {
       const subject = storedSubject({ distinctId, properties, staticCohorts, hashKeys });
       const tell = (one: Version) => valueIn(one, new Evaluation(one.set, subject, job.now));
@@ -110,10 +113,15 @@ export function runTrial(job: TrialJob): TrialGroup[] {
       const name = `${nameOf(before)} ${nameOf(after)}`;
       let group = groups.get(name);
       if (!group) {
-        group = { proposed: short(after), running: before && short(before), count: 0, examples: [] };
+        group = {
+          ...{ proposed: short(after), running: before && short(before) },
+          ...{ count: 0, persons: 0, examples: [] },
+        };
         groups.set(name, group);
       }
       group.count += 1;
+      if (!seen.has(group)) group.persons += 1;
+      seen.add(group);
       if (group.examples.length < job.sample) {
         group.examples.push({
           distinct_id: distinctId,

@@ -269,3 +269,71 @@ describe('a draft that costs much', () => {
     await deps.trials.close();
   });
 });
+
+describe('whom a condition is about', () => {
+  const radius = async (condition: object, groupTypeIndex?: number | null, tenant = anna) => {
+    const body = { condition, group_type_index: groupTypeIndex };
+    const answer = await api.request(tenant, 'POST', url('user_blast_radius/', tenant), body);
+    return answer.statusCode === 200 ? answer.json() : [answer.statusCode, answer.json().detail];
+  };
+  const person = (key: string, value: unknown, operator = 'exact') => ({
+    type: 'person',
+    key,
+    value,
+    operator,
+  });
+  const whole = (affected: number, total = PERSONS) => ({ affected, total, is_complete: true });
+
+  test('is counted by persons, whatever the rollout', async () => {
+    const pro = { properties: [person('plan', ['pro'])], rollout_percentage: 5 };
+    expect(await radius(pro)).toEqual(whole(400));
+    expect(await radius({})).toEqual(whole(PERSONS));
+    expect(await radius({ properties: [person('plan', 'none')] }, null)).toEqual(whole(0));
+    // Two ids of one person.
+    const ids = ['a-10', 'a-10-phone', 'a-11', 'b-1'];
+    expect(await radius({ properties: [person('distinct_id', ids)] })).toEqual(whole(2));
+    const cohort = await storeCohort(api.pool, anna.projectId, {
+      name: 'pro',
+      properties: { type: 'AND', values: [person('plan', 'pro')] },
+    });
+    const inCohort = { type: 'cohort', key: 'id', value: cohort };
+    expect(await radius({ properties: [inCohort, person('n', '10', 'lte')] })).toEqual(whole(3));
+    expect(await radius(pro, null, bert)).toEqual(whole(2, 7));
+  });
+
+  test('is counted by groups', async () => {
+    await api.pool.query(
+      `insert into groups (project_id, group_type_index, group_key, id, created_at, updated_at, properties, version)
+       select $1, kind, 'org-' || n, gen_random_uuid(), now(), now(), jsonb_build_object('size', n), 1
+       from generate_series(1, 600) n, unnest(array[0, 1]) kind where kind = 0 or n <= 5`,
+      [anna.projectId],
+    );
+    const of = (key: string, value: unknown, operator: string, index = 0) => ({
+      properties: [{ type: 'group', group_type_index: index, key, value, operator }],
+    });
+    expect(await radius(of('size', '50', 'lte'), 0)).toEqual(whole(50, 600));
+    expect(await radius(of('$group_key', ['org-1', 'org-3', 'x'], 'exact', 1), 1)).toEqual(whole(2, 5));
+    expect(await radius({ properties: [] }, 1)).toEqual(whole(5, 5));
+    expect(await radius({ properties: [] }, 2)).toEqual(whole(0, 0));
+    expect(await radius({ properties: [] }, 0, bert)).toEqual(whole(0, 0));
+    expect(await radius(of('size', '50', 'lte', 1), 0)).toEqual([
+      400,
+      "Filters are not valid (group properties must match the condition set's group type)",
+    ]);
+  });
+
+  test('is not counted for conditions that no flag may have', async () => {
+    expect(await radius({ properties: [person('plan', ['a'], 'regex')] })).toEqual([
+      400,
+      "Invalid value for operator regex: ['a']",
+    ]);
+    expect(await radius({ properties: [{ type: 'cohort', key: 'id', value: 987_654 }] })).toEqual([
+      400,
+      'Cohort with id 987654 does not exist',
+    ]);
+    const none = await api.request(anna, 'POST', url('user_blast_radius/'), {});
+    expect([none.statusCode, none.json().attr]).toEqual([400, 'condition']);
+    const foreign = await api.request(bert, 'POST', url('user_blast_radius/'), { condition: {} });
+    expect(foreign.statusCode).toBe(404);
+  });
+});

@@ -46,6 +46,9 @@ const HEADERS_MILLISECONDS = 15_000;
 const CHECK_MILLISECONDS = 5_000;
 /** `environments` is an older name of `projects`. A request line may contain a whole URL. */
 const ENVIRONMENTS = /^(?:https?:\/\/[^/?#]*)?\/api\/environments(?=\/|\?|$)/i;
+/** Older paths without a project are those of the project that `token` names, or of the current one. */
+const WITHOUT_PROJECT =
+  /^(?:https?:\/\/[^/?#]*)?\/api\/(feature_flag|cohort)(?=\/|\?|$)(?!\/local_evaluation(?:\/|\?|$))/i;
 /** Statuses with which a body can be refused before its sender is known. */
 const ABOUT_BODY = new Set([400, 413, 415]);
 /** Tells browsers to come back with TLS only, for a year. */
@@ -73,7 +76,10 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
     http: { headersTimeout: HEADERS_MILLISECONDS, connectionsCheckingInterval: CHECK_MILLISECONDS },
     // While the process stops, it answers requests on open connections. /_readyz tells balancers to go elsewhere.
     return503OnClosing: false,
-    rewriteUrl: (request) => (request.url ?? '/').replace(ENVIRONMENTS, '/api/projects'),
+    rewriteUrl: (request) =>
+      (request.url ?? '/')
+        .replace(ENVIRONMENTS, '/api/projects')
+        .replace(WITHOUT_PROJECT, (_path, thing: string) => `/api/projects/@current/${thing.toLowerCase()}s`),
     clientErrorHandler: refuseBadHttp,
     frameworkErrors: (error, request, reply) => {
       void sendError(

@@ -5,6 +5,7 @@ import { isRecord, own } from './engine/definition.ts';
 import type { FlagSet } from './engine/flag-set.ts';
 import type { FlagDefinitionRow } from './rows/definitions.ts';
 import { SURVEY_FLAG_PREFIX } from './rows/flags.ts';
+import { withoutCohorts } from './rules/expand-cohorts.ts';
 
 /** So many names of flags are listed in the chains of a body. A long chain of flags would list each of them in each one after it. */
 const MOST_NAMED = 100_000;
@@ -75,15 +76,24 @@ function cohortsIn(tree: unknown): number[] {
 /** The texts of flags that ask about no others. They stay the same until the flag itself changes. */
 const texts = new WeakMap<FlagDefinitionRow, string>();
 
-function textOf(row: FlagDefinitionRow, { set, projectId }: ProjectFlags, chains: Chains): string {
+function textOf(
+  row: FlagDefinitionRow,
+  { set, projectId }: ProjectFlags,
+  chains: Chains,
+  treeOfCohort: ((id: number) => unknown) | undefined,
+): string {
   const known = texts.get(row);
-  if (known !== undefined) return known;
+  const compiled = set.byId.get(row.id);
+  // What a cohort asks about changes without the flag.
+  const expands = treeOfCohort !== undefined && (compiled?.cohorts.length ?? 0) > 0;
+  if (known !== undefined && !expands) return known;
+  const stored = parseExactJson(row.filters);
   const text = JSON.stringify({
     id: row.id,
     team_id: projectId,
     name: row.name,
     key: row.key,
-    filters: withKeys(parseExactJson(row.filters), set, chains),
+    filters: withKeys(expands ? withoutCohorts(stored, treeOfCohort) : stored, set, chains),
     deleted: false,
     active: row.active,
     version: row.version,
@@ -94,33 +104,35 @@ function textOf(row: FlagDefinitionRow, { set, projectId }: ProjectFlags, chains
     tags: row.tags,
     has_experiment: false,
   });
-  if ((set.byId.get(row.id)?.asks.length ?? 0) === 0) texts.set(row, text);
+  if (!expands && (compiled?.asks.length ?? 0) === 0) texts.set(row, text);
   return text;
 }
 
 /**
  * What an SDK needs to evaluate the flags of a project by itself, as JSON. Only what has changed is written anew, and many
- * flags in several turns of the event loop.
+ * flags in several turns of the event loop. Without cohorts, conditions ask about properties instead where that can be written.
  */
-export async function localDefinitions(project: ProjectFlags): Promise<string> {
+export async function localDefinitions(project: ProjectFlags, { hasCohorts = true } = {}): Promise<string> {
   const { set, rows, cohorts, groupTypes } = project;
   const local = rows.filter((row) => !row.is_remote_configuration && !row.key.startsWith(SURVEY_FLAG_PREFIX));
   const chains = chainsOf(set);
+  const known = new Map(cohorts.filter((one) => !one.is_static).map((one) => [one.id, one.filters]));
+  const trees = new Map<number, unknown>();
+  const treeFor = (id: number): unknown => {
+    const text = known.get(id);
+    if (!trees.has(id)) trees.set(id, text === undefined ? undefined : treeOf(text));
+    return trees.get(id);
+  };
   const flags: string[] = [];
   const rest = pacing();
   for (const row of local) {
-    flags.push(textOf(row, project, chains));
+    flags.push(textOf(row, project, chains, hasCohorts ? undefined : treeFor));
     const resting = rest();
     if (resting) await resting;
   }
-  const known = new Map(cohorts.filter((one) => !one.is_static).map((one) => [one.id, one.filters]));
-  const trees = new Map<number, unknown>();
-  const wanted = new Set(local.flatMap((row) => set.byId.get(row.id)?.cohorts ?? []));
+  const wanted = new Set(hasCohorts ? local.flatMap((row) => set.byId.get(row.id)?.cohorts ?? []) : []);
   for (const id of wanted) {
-    const text = known.get(id);
-    const tree = text === undefined ? undefined : treeOf(text);
-    trees.set(id, tree);
-    for (const next of cohortsIn(tree)) wanted.add(next);
+    for (const next of cohortsIn(treeFor(id))) wanted.add(next);
     const resting = rest();
     if (resting) await resting;
   }

@@ -11,6 +11,16 @@ import type { Metered } from './metered.ts';
 
 /** The paths that SDKs ask. */
 export const DEFINITION_PATHS = ['/flags/definitions', '/api/feature_flag/local_evaluation/'];
+/** A request line may contain a whole URL. */
+const ALWAYS_WITH_COHORTS = /^(?:https?:\/\/[^/?#]*)?\/flags\/definitions/i;
+
+/** Whether a request wants cohorts. The path of today always has them, and the older one if the query says so. */
+export function wantsCohorts({ url = '' }: { url?: string | undefined }): boolean {
+  if (ALWAYS_WITH_COHORTS.test(url)) return true;
+  const query = url.indexOf('?');
+  return query >= 0 && new URLSearchParams(url.slice(query)).has('send_cohorts');
+}
+
 /** SDKs ask again with the ETag, and get 304 as long as nothing has changed. */
 const CACHE = 'private, must-revalidate';
 /** How many bytes of bodies are kept. Those that nobody asks for go first. */
@@ -83,7 +93,11 @@ const bytesOf = ({ packed }: Kept) => (packed ? packed.plain.length + packed.gzi
 export interface DefinitionAnswers {
   admitted: Admitted;
   /** Throws what refuses the request. */
-  answer(request: Pick<LaneRequest, 'headers'>, projectId: number): Answer | Promise<Answer>;
+  answer(
+    request: Pick<LaneRequest, 'headers'>,
+    projectId: number,
+    options: { hasCohorts: boolean },
+  ): Answer | Promise<Answer>;
 }
 
 export function createDefinitionAnswers(deps: {
@@ -94,42 +108,49 @@ export function createDefinitionAnswers(deps: {
 }): DefinitionAnswers {
   const { definitions, metered } = deps;
   /** The bodies of projects. One is made anew only when a definition has changed. */
-  const bodies = cacheOfSize<number, Kept>(MOST_KEPT, bytesOf);
+  const bodies = cacheOfSize<string, Kept>(MOST_KEPT, bytesOf);
+  const nameOf = (projectId: number, hasCohorts: boolean) => `${projectId}${hasCohorts ? '' : ' without'}`;
 
   /** Drops a body, unless there is another one by now. */
-  const dropped = (made: Kept, projectId: number) =>
-    bodies.peek(projectId) === made && bodies.delete(projectId);
+  const dropped = (made: Kept, name: string) => bodies.peek(name) === made && bodies.delete(name);
 
-  function make(project: Parameters<typeof localDefinitions>[0]): Kept {
+  function make(project: Parameters<typeof localDefinitions>[0], hasCohorts: boolean): Kept {
     const { projectId, revision } = project;
-    const made: Kept = { revision, body: localDefinitions(project).then(packed), packed: undefined };
-    bodies.set(projectId, made);
+    const name = nameOf(projectId, hasCohorts);
+    const body = localDefinitions(project, { hasCohorts }).then(packed);
+    const made: Kept = { revision, body, packed: undefined };
+    bodies.set(name, made);
     made.body.then(
       (body) => {
         made.packed = body;
         // Its size is known only now.
-        if (dropped(made, projectId)) bodies.set(projectId, made);
+        if (dropped(made, name)) bodies.set(name, made);
       },
-      () => dropped(made, projectId),
+      () => dropped(made, name),
     );
     return made;
   }
 
-  function answer(request: Pick<LaneRequest, 'headers'>, projectId: number): Answer | Promise<Answer> {
+  function answer(
+    request: Pick<LaneRequest, 'headers'>,
+    projectId: number,
+    { hasCohorts }: { hasCohorts: boolean },
+  ): Answer | Promise<Answer> {
     const project = definitions.of(projectId);
-    if (project instanceof Promise) return project.then((found) => told(request, found));
-    return told(request, project);
+    if (project instanceof Promise) return project.then((found) => told(request, found, hasCohorts));
+    return told(request, project, hasCohorts);
   }
 
   function told(
     request: Pick<LaneRequest, 'headers'>,
     project: Awaited<ReturnType<Definitions['of']>>,
+    hasCohorts: boolean,
   ): Answer | Promise<Answer> {
     if (!project) throw errors.notFound();
     const write = (isAllowed: boolean): Answer | Promise<Answer> => {
       if (!isAllowed) throw quotaExceeded();
-      const known = bodies.get(project.projectId);
-      const kept = known?.revision === project.revision ? known : make(project);
+      const known = bodies.get(nameOf(project.projectId, hasCohorts));
+      const kept = known?.revision === project.revision ? known : make(project, hasCohorts);
       const withBody = (body: Packed) => packedAnswer(request, body, 'application/json', CACHE);
       return kept.packed ? withBody(kept.packed) : kept.body.then(withBody);
     };

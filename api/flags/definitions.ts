@@ -5,7 +5,7 @@ import { admitsKeys, isWithin, tokenIn, wrongToken } from '../access.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { errorBody, freeForm } from '../fields.ts';
-import { DEFINITION_PATHS } from './definition-answers.ts';
+import { DEFINITION_PATHS, wantsCohorts } from './definition-answers.ts';
 import type { Flags } from './dependencies.ts';
 import { FLAGS_PREFIX } from './feature-flags.ts';
 
@@ -30,7 +30,12 @@ export function flagDefinitionRoutes(
     reply: FastifyReply,
     projectId: number,
   ): Promise<FastifyReply> {
-    const { status, body, headers = [], vary } = await flags.definitionAnswers.answer(request, projectId);
+    const {
+      status,
+      body,
+      headers = [],
+      vary,
+    } = await flags.definitionAnswers.answer(request, projectId, { hasCohorts: wantsCohorts(request.raw) });
     for (let index = 0; index < headers.length; index += 2) {
       reply.header(headers[index] as string, headers[index + 1] as string);
     }
@@ -59,7 +64,10 @@ export function flagDefinitionRoutes(
     token: z.string().max(200).optional().meta({
       description: "The project's public key. Without it, the caller's current project is meant.",
     }),
-    send_cohorts: z.string().optional().meta({ description: 'Cohorts are always sent.' }),
+    send_cohorts: z.string().optional().meta({
+      description:
+        'Send cohorts. `/flags/definitions` always does. Without it, conditions that only name a cohort ask about its properties instead.',
+    }),
   });
   const schema = {
     tags: TAGS,

@@ -13,7 +13,7 @@ import { settingsOf } from '../settings.ts';
 import type { OfferedSurveys } from '../surveys/offered.ts';
 import { type Form, writeAnswer } from './answers.ts';
 import { decodeFlagBody, FlagBodyError, MOST_BYTES } from './decode.ts';
-import { DEFINITION_PATHS } from './definition-answers.ts';
+import { DEFINITION_PATHS, wantsCohorts } from './definition-answers.ts';
 import type { FlagRouteDependencies } from './dependencies.ts';
 import type { Limited } from './metered.ts';
 import { addOfrep } from './ofrep.ts';
@@ -207,6 +207,8 @@ export function flagRoutes(lane: Lane, deps: FlagRouteDependencies & { surveys: 
   const { admitted, answer } = deps.flags.definitionAnswers;
   for (const path of DEFINITION_PATHS) {
     const takes = (request: IncomingMessage) => admitted.has(request);
-    addShortcut('GET', path, takes, ({ request }) => answer(request, admitted.projectOf(request.raw)));
+    addShortcut('GET', path, takes, ({ request }) =>
+      answer(request, admitted.projectOf(request.raw), { hasCohorts: wantsCohorts(request.raw) }),
+    );
   }
 }

@@ -87,14 +87,9 @@ export function flagTrialRoutes(app: App, deps: ApiDependencies & { flags: Flags
         params: z.object({ project_id: z.string() }),
         body: z.object({
           condition: freeForm.meta({ description: 'A condition set, as in `filters.groups` of a flag.' }),
-          group_type_index: z
-            .int()
-            .min(0)
-            .max(4)
-            .nullish()
-            .meta({
-              description: 'The type of groups that the condition is about. Without it, it is about persons.',
-            }),
+          group_type_index: z.int().min(0).max(4).nullish().meta({
+            description: 'The type of groups that the condition is about. Without it, it is about persons.',
+          }),
         }),
         response: {
           200: z.object({

@@ -1,9 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { Admitted } from '../../api/flags/definition-answers.ts';
+import { withoutCohorts } from '../../flags/rules/expand-cohorts.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
-import { EVERYBODY, storeFlag, where } from './support.ts';
+import { EVERYBODY, storeCohort, storeFlag, where } from './support.ts';
 
 const api = apiForFile();
 let host: string;
@@ -145,5 +146,78 @@ describe('the body with definitions', () => {
     expect(lengths.reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(100_000);
     // Who has no chain asks the server.
     expect(lengths.at(-1)).toBe(0);
+  });
+});
+
+describe('definitions for SDKs that know no cohorts', () => {
+  const person = (key: string, value: string, more: object = {}) => ({ type: 'person', key, value, ...more });
+  const of = (type: 'AND' | 'OR', ...values: unknown[]) => ({ type, values });
+  const [a, b, c] = [person('a', '1'), person('b', '2'), person('c', '3')];
+  const inCohort = (value: number, more: object = {}) => ({ type: 'cohort', key: 'id', value, ...more });
+  const trees = new Map<number, unknown>([
+    [1, of('OR', of('AND', a, b), c)],
+    [2, of('AND', of('OR', a, b), of('OR', b, c))],
+    [3, of('AND', of('OR', a), of('AND', b, c))],
+    [4, of('OR', { ...a, negation: true })],
+    [5, of('OR', inCohort(1))],
+    [6, of('OR')],
+    [7, of('OR', ...Array.from({ length: 101 }, () => a))],
+  ]);
+  const group = (properties: unknown[], more: object = {}) => ({
+    properties,
+    rollout_percentage: 20,
+    ...more,
+  });
+  const written = (one: object) =>
+    (withoutCohorts({ groups: [one], x: 1 }, (id) => trees.get(id)) as { groups: unknown[] }).groups;
+
+  test.each<[cohort: number, conditions: unknown[][]]>([
+    [1, [[a, b], [c]]],
+    [3, [[a, b, c]]],
+  ])('ask about what cohort %i asks about', (id, conditions) => {
+    expect(written(group([inCohort(id)]))).toEqual(conditions.map((properties) => group(properties)));
+    expect(written(group([inCohort(id, { operator: 'in' })]))).toHaveLength(conditions.length);
+  });
+
+  test.each([2, 4, 5, 6, 7, 8])('keep cohort %i, which cannot be written so', (id) => {
+    expect(written(group([inCohort(id)]))).toEqual([group([inCohort(id)])]);
+  });
+
+  test.each([
+    group([inCohort(1), a]),
+    group([inCohort(1, { operator: 'not_in' })]),
+    group([inCohort(1)], { variant: 'test' }),
+    group([a]),
+  ])('keep what says more: %j', (one) => expect(written(one)).toEqual([one]));
+
+  test('are sent where the older path does not ask for cohorts, and follow them', async () => {
+    const tenant = await api.createTenant('Older');
+    const id = await storeCohort(api.pool, tenant.projectId, { name: 'a', properties: of('OR', a) });
+    await storeFlag(api.pool, tenant.projectId, { key: 'of-cohort', filters: where(inCohort(id)) });
+    const read = async (path: string) => {
+      const answer = await ask(tenant.key, `${path}token=${tenant.projectToken}`);
+      const { flags, cohorts } = (await answer.json()) as {
+        flags: { filters: { groups: { properties: unknown[] }[] } }[];
+        cohorts: Record<string, unknown>;
+      };
+      const properties = flags[0]?.filters.groups.flatMap((one) => one.properties);
+      return { properties, cohorts, etag: answer.headers.get('etag') };
+    };
+    const older = '/api/feature_flag/local_evaluation/?';
+    const whole = { properties: [inCohort(id)], cohorts: { [id]: of('OR', a) } };
+    // Twice: the second answer is one that is remembered.
+    for (let round = 0; round < 2; round += 1) {
+      const plain = await read(older);
+      expect(plain).toMatchObject({ properties: [a], cohorts: {} });
+      const asked = await read(`${older}send_cohorts&`);
+      expect(asked).toMatchObject(whole);
+      expect(await read('/flags/definitions?')).toEqual(asked);
+      expect(plain.etag).not.toBe(asked.etag);
+    }
+    await api.pool.query('update cohorts set filters = $2, version = version + 1 where id = $1', [
+      id,
+      JSON.stringify({ properties: of('OR', b) }),
+    ]);
+    await eventually(async () => JSON.stringify((await read(older)).properties) === JSON.stringify([b]));
   });
 });

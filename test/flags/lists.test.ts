@@ -344,4 +344,30 @@ describe('a project', () => {
       await limited.close();
     }
   });
+
+  test('is also at the older path without a project', async () => {
+    const tenant = await api.createTenant('Older');
+    const made = await api.request(tenant, 'POST', '/api/feature_flag/', { key: 'first' });
+    expect([made.statusCode, made.json().key]).toEqual([201, 'first']);
+    const read = async (path: string, key: string | null = tenant.key) => {
+      const answer = await api.request(key, 'GET', path);
+      return [answer.statusCode, answer.json().results?.map((one: { key: string }) => one.key)];
+    };
+    for (const path of [
+      '/api/feature_flag',
+      '/api/feature_flag/',
+      `/api/feature_flag/?token=${tenant.projectToken}`,
+    ]) {
+      expect([path, await read(path)]).toEqual([path, [200, ['first']]]);
+    }
+    expect((await api.request(tenant, 'GET', `/api/feature_flag/${made.json().id}/`)).json().key).toBe(
+      'first',
+    );
+    expect(await read('/api/feature_flag/', null)).toEqual([401, undefined]);
+    expect(await read('/api/feature_flag/?token=phc_nobody')).toEqual([401, undefined]);
+    expect(await read(`/api/feature_flag/?token=${bert.projectToken}`)).toEqual([403, undefined]);
+    const cohort = await api.request(tenant, 'POST', '/api/cohort/', { name: 'older', is_static: true });
+    expect(await read(`/api/cohort/${cohort.json().id}/persons`)).toEqual([200, []]);
+    expect((await api.request(tenant, 'GET', '/api/feature_flags/')).statusCode).toBe(404);
+  });
 });

@@ -66,11 +66,6 @@ async function checkRoom(
   }
 }
 
-function checkTime(scheduledAt: string): void {
-  if (Date.parse(scheduledAt) > Date.now()) return;
-  throw refuse.invalid('scheduled_at', `The time must be in the future, and ${scheduledAt} is past.`);
-}
-
 const logged = ({ id, payload, scheduled_at }: ScheduledChangeRow) => ({
   ...{ id, scheduled_at },
   payload: JSON.parse(payload) as unknown,
@@ -81,19 +76,17 @@ const planOf = (row: ScheduledChangeRow) => ({
   ...{ projectId: row.project_id, planId: String(row.id), flagId: row.flag_id },
 });
 
-/** Plans a change of a flag. It is carried out in the name of the actor. */
+/** Plans a change of a flag. It is carried out in the name of the actor, and at once if its time is past. */
 export async function scheduleChange(
   deps: PlanCommandDependencies,
   actor: Actor,
   { projectId, flagId }: { projectId: number; flagId: number | undefined },
   { payload, scheduledAt }: ScheduledChangeInput,
 ): Promise<ScheduledChangeRow> {
-  checkTime(scheduledAt);
   const made = await changeTransaction(deps.pool, projectId, async (client) => {
     await lockFlags(client, projectId);
     const flag = flagId === undefined ? undefined : await findFlag(client, { projectId, flagId });
-    if (!flag || flag.deleted)
-      throw refuse.invalid('record_id', 'The project has no feature flag with this id.');
+    if (!flag || flag.deleted) throw refuse.invalid('record_id', 'Feature flag not found');
     const text = JSON.stringify(payload);
     await checkRoom(client, projectId, null, text);
     await checkPayload(deps, client, flag, payload);
@@ -115,7 +108,6 @@ export async function rescheduleChange(
   row: ScheduledChangeRow,
   { payload, scheduledAt }: Partial<ScheduledChangeInput>,
 ): Promise<ScheduledChangeRow> {
-  if (scheduledAt !== undefined) checkTime(scheduledAt);
   const { project_id: projectId, id: changeId, flag_id: flagId } = row;
   const changed = await changeTransaction(deps.pool, projectId, async (client) => {
     await lockFlags(client, projectId);
@@ -129,7 +121,7 @@ export async function rescheduleChange(
       { projectId, changeId },
       { payload: text, scheduled_at: scheduledAt },
     );
-    if (!done) throw refuse.invalid(null, 'The change was tried already. Schedule a new one.');
+    if (!done) throw refuse.invalid(null, 'The change has already executed. Schedule a new one.');
     await auditFlag(client, actor, flag, 'updated', { name: flag.key, scheduled_change: logged(done) });
     return done;
   });

@@ -91,7 +91,7 @@ describe('a scheduled change', () => {
       },
     ]);
     const again = await ask('PATCH', `scheduled_changes/${planned.body.id}/`, { scheduled_at: LATER() });
-    expect(again.body.detail).toBe('The change was tried already. Schedule a new one.');
+    expect(again.body.detail).toBe('The change has already executed. Schedule a new one.');
   });
 
   test('adds condition sets and replaces variants, as the flag is then', async () => {
@@ -236,7 +236,7 @@ describe('a scheduled change', () => {
   test.each([
     ['update_status', 'yes', 'payload', 'The value of update_status must be true or false.'],
     ['add_release_condition', { groups: [] }, 'payload', 'at least one condition set'],
-    ['add_release_condition', { groups: [{ rollout_percentage: 101 }] }, 'filters', 'from 0 to 100'],
+    ['add_release_condition', { groups: [{ rollout_percentage: 101 }] }, 'filters', 'between 0 and 100'],
     ['update_variants', { variants: [] }, 'filters', 'must not be empty'],
     ['delete', true, 'payload__operation', '"delete" is not a valid choice.'],
   ])('%s with %j is refused at once', async (operation, value, attr, text) => {
@@ -245,13 +245,20 @@ describe('a scheduled change', () => {
     expect(refused.body.detail).toContain(text);
   });
 
-  test('needs a flag of the project, a time ahead, and the model of flags', async () => {
+  test('whose time is past happens at once', async () => {
+    const id = await flag({ filters: EVERYBODY });
+    const planned = await plan(id, 'update_status', false, '2023-12-08T12:00:00Z');
+    expect(planned).toMatchObject({ status: 201, body: { scheduled_at: '2023-12-08T12:00:00Z' } });
+    expect((await tried(planned.body.id)).failure_reason).toBeNull();
+    expect((await stored(id)).active).toBe(false);
+  });
+
+  test('needs a flag of the project, and the model of flags', async () => {
     const id = await flag();
     const theirs = await flag({ filters: EVERYBODY }, bert);
     expect((await plan(theirs, 'update_status', true)).body).toMatchObject({
-      ...{ attr: 'record_id', detail: 'The project has no feature flag with this id.' },
+      ...{ attr: 'record_id', detail: 'Feature flag not found' },
     });
-    expect((await plan(id, 'update_status', true, soon(-1_000))).body.attr).toBe('scheduled_at');
     const payload = { operation: 'update_status', value: true };
     const body = { record_id: id, model_name: 'Survey', payload, scheduled_at: LATER() };
     expect((await ask('POST', 'scheduled_changes/', body)).body.detail).toBe(

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { Admitted } from '../../api/flags/definition-answers.ts';
-import { withoutCohorts } from '../../flags/rules/expand-cohorts.ts';
+import { withoutCohorts } from '../../flags/expand-cohorts.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 import { EVERYBODY, storeCohort, storeFlag, where } from './support.ts';

@@ -2303,8 +2303,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a misspelt filter deletes all flags',
     file: 'api/flags/flag-lists.ts',
-    from: '.strictObject(flagChoice.shape)',
-    to: '.object(flagChoice.shape)',
+    from: 'if (unknown.length === 0) return;',
+    to: 'if (unknown.length >= 0) return;',
     test: 'test/flags/bulk.test.ts',
     named: 'nothing is deleted by mistake',
   },
@@ -3868,8 +3868,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a flag keeps the old name of a flag that it asks about',
     file: 'flags/local-definitions.ts',
-    from: 'if ((set.byId.get(row.id)?.asks.length ?? 0) === 0) texts.set(row, text);',
-    to: 'texts.set(row, text);',
+    from: 'if (!expands && (compiled?.asks.length ?? 0) === 0) texts.set(row, text);',
+    to: 'if (!expands) texts.set(row, text);',
     test: 'test/flags/definitions.test.ts',
   },
   {
@@ -4445,8 +4445,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'definitions for SDKs stay what they were first',
     file: 'api/flags/definition-answers.ts',
-    from: 'known?.revision === project.revision ? known : make(project)',
-    to: 'known ?? make(project)',
+    from: 'known?.revision === project.revision ? known : make(project, hasCohorts)',
+    to: 'known ?? make(project, hasCohorts)',
     test: 'test/flags/definitions.test.ts',
     named: 'with what has changed meanwhile',
   },
@@ -5542,7 +5542,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'a cohort without conditions is written as one for everybody',
-    file: 'flags/rules/expand-cohorts.ts',
+    file: 'flags/expand-cohorts.ts',
     from: 'if (values.length === 0) return undefined;',
     to: 'if (values.length === 0) return [[]];',
     test: 'test/flags/definitions.test.ts',

@@ -1,4 +1,4 @@
-import { isRecord, own } from '../engine/definition.ts';
+import { isRecord, own } from './engine/definition.ts';
 
 type Fields = Record<string, unknown>;
 

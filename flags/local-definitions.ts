@@ -3,9 +3,9 @@ import { parseExactJson } from '../values/exact-json.ts';
 import type { ProjectFlags } from './cache/definitions.ts';
 import { isRecord, own } from './engine/definition.ts';
 import type { FlagSet } from './engine/flag-set.ts';
+import { withoutCohorts } from './expand-cohorts.ts';
 import type { FlagDefinitionRow } from './rows/definitions.ts';
 import { SURVEY_FLAG_PREFIX } from './rows/flags.ts';
-import { withoutCohorts } from './expand-cohorts.ts';
 
 /** So many names of flags are listed in the chains of a body. A long chain of flags would list each of them in each one after it. */
 const MOST_NAMED = 100_000;

@@ -37,11 +37,13 @@ export function flagListRoutes(app: App, { pool, config }: Pick<ApiDependencies,
       },
     },
     async ({ project, body: { ids } }) => {
-      const wrong = ids.filter((id) => serialOf(String(id)) === undefined);
+      // An object may have a text of its own, or none.
+      const numberOf = (id: unknown) => (typeof id === 'object' ? undefined : serialOf(String(id)));
+      const wrong = ids.filter((id) => numberOf(id) === undefined);
       if (wrong.length > 0 && wrong.length === ids.length) {
         throw errors.validation('invalid_input', 'Invalid flag IDs provided', 'ids');
       }
-      const known = ids.flatMap((id) => serialOf(String(id)) ?? []);
+      const known = ids.flatMap((id) => numberOf(id) ?? []);
       const keys = Object.fromEntries(await keysOfFlags(pool, project.id, known));
       const shown = wrong
         .slice(0, SHOWN_IDS)

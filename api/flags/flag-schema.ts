@@ -125,7 +125,7 @@ export const flagInput = z
       .array(z.unknown())
       .refine((ids) => ids.length === 0, {
         error: (issue) =>
-          `Invalid pk "${String((issue.input as unknown[])[0]).slice(0, 60)}" - object does not exist.`,
+          `Invalid pk "${JSON.stringify((issue.input as unknown[])[0]).slice(0, 60)}" - object does not exist.`,
       })
       .meta({ description: 'Must be empty: there are no dashboards.' }),
     creation_context: ignored,

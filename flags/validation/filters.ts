@@ -70,7 +70,11 @@ function spelled(given: unknown, isInside = false): string {
   if (typeof value === 'string') return isInside ? `'${value}'` : value;
   if (typeof value === 'boolean') return value ? 'True' : 'False';
   if (value === null || value === undefined) return 'None';
-  return Array.isArray(value) ? `[${value.map((one) => spelled(one, true)).join(', ')}]` : shown(value);
+  if (!Array.isArray(value) || isInside) return shown(value);
+  return `[${value
+    .slice(0, LONGEST_NAMED)
+    .map((one) => spelled(one, true))
+    .join(', ')}]`;
 }
 
 const named = (value: unknown) => spelled(value).slice(0, LONGEST_NAMED);

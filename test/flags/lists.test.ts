@@ -64,6 +64,7 @@ describe('the list of flags', () => {
     expect(await ask([own.id, String(own.id), foreign.id, 2_000_000_000])).toEqual({
       keys: { [own.id]: 'own' },
     });
+    expect(await ask([own.id, { toString: 1 }])).toMatchObject({ keys: { [own.id]: 'own' } });
     expect(await ask([own.id, 'x', null])).toEqual({
       keys: { [own.id]: 'own' },
       warning: "Invalid flag IDs ignored: ['x', null]",

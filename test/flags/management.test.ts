@@ -406,6 +406,8 @@ describe('what a flag may not be', () => {
   });
 
   test('dashboards, of which there are none', async () => {
+    const strange = await post({ key: 'refused', analytics_dashboards: [{ toString: 1 }] });
+    expect(strange.json()).toMatchObject({ attr: 'analytics_dashboards' });
     const answer = await post({ key: 'refused', analytics_dashboards: [7] });
     expect(answer.json()).toMatchObject({
       attr: 'analytics_dashboards',

@@ -306,7 +306,7 @@ describe('a survey', () => {
     [{ end_date: NOW }, 'end_date', 'has not begun'],
     [{ start_date: NOW, end_date: '2020-01-01T00:00:00Z' }, 'end_date', 'before the beginning'],
     [{ linked_flag_id: 2_000_000_000 }, 'linked_flag_id', 'does not exist'],
-    [{ targeting_flag_filters: { groups: [{ rollout_percentage: 101 }] } }, 'filters', 'from 0 to 100'],
+    [{ targeting_flag_filters: { groups: [{ rollout_percentage: 101 }] } }, 'filters', 'between 0 and 100'],
     [{ appearance: { text: 'x'.repeat(200_001) } }, 'questions', 'at most 200000 are allowed'],
     [{ responses_limit: 0 }, 'responses_limit', ''],
   ])('%j is refused at %s', async (body, attr, text) => {

@@ -49,7 +49,7 @@ describe('publishing', () => {
       draft_updated_at: null,
       confirm_token: null,
       changed_fields: null,
-      changes: [],
+      changes: null,
     });
     expect(after).toMatchObject({
       hog: EDITED,

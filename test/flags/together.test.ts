@@ -219,7 +219,7 @@ test('a rollout is cancelled in the moment in which its flag is deleted', async 
   expect(rows).toEqual([{ status: 'cancelled', reason: 'The flag was deleted.' }]);
 });
 
-test('a scheduled change moves neither to another flag nor into the past', async () => {
+test('a scheduled change does not move to another flag', async () => {
   const made = async (key: string) =>
     (await ask('POST', 'feature_flags/', { key, filters: EVERYBODY })).json().id as number;
   const [id, other] = [await made('moves'), await made('another')];
@@ -227,13 +227,8 @@ test('a scheduled change moves neither to another flag nor into the past', async
     ...{ record_id: id, model_name: 'FeatureFlag', scheduled_at: '2090-01-01T00:00:00Z' },
     payload: { operation: 'update_status', value: false },
   });
-  for (const [body, attr] of [
-    [{ record_id: other }, 'record_id'],
-    [{ scheduled_at: new Date(Date.now() - 60_000).toISOString() }, 'scheduled_at'],
-  ] as const) {
-    const refused = await ask('PATCH', `scheduled_changes/${planned.json().id}/`, body);
-    expect([refused.statusCode, refused.json().attr]).toEqual([400, attr]);
-  }
+  const refused = await ask('PATCH', `scheduled_changes/${planned.json().id}/`, { record_id: other });
+  expect([refused.statusCode, refused.json().attr]).toEqual([400, 'record_id']);
 });
 
 test('rolling back takes away what the version did not have', async () => {

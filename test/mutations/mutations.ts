@@ -4075,8 +4075,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a worker stops while it has invocations',
     file: 'functions/delivery/deliverer.ts',
-    from: 'while (this.inFlight + this.#load.unwritten.all > 0)',
-    to: 'while (this.#load.unwritten.all > 0)',
+    from: 'while (this.inFlight + this.#load.unwritten.all + this.#taking > 0)',
+    to: 'while (this.#load.unwritten.all + this.#taking > 0)',
     test: 'test/functions/runtime/exits.test.ts',
     named: 'leaves nothing behind',
   },
@@ -4661,15 +4661,7 @@ export const MUTATIONS: readonly Mutation[] = [
     from: 'if (record !== undefined && serialOf(String(record)) !== row.flag_id) {',
     to: 'if (record === null) {',
     test: 'test/flags/together.test.ts',
-    named: 'moves neither to another flag',
-  },
-  {
-    name: 'a scheduled change is moved into the past',
-    file: 'flags/commands/scheduled-changes.ts',
-    from: 'if (scheduledAt !== undefined) checkTime(scheduledAt);',
-    to: '',
-    test: 'test/flags/together.test.ts',
-    named: 'moves neither to another flag',
+    named: 'does not move to another flag',
   },
   {
     name: 'a paused rollout of a disabled flag is resumed',

@@ -109,7 +109,7 @@ test('a cohort is not deleted while a flag comes to name it', async () => {
   );
   expect([answer.statusCode, answer.json().detail]).toEqual([
     400,
-    'Cannot delete this cohort because feature flags use it: names.',
+    'This cohort is used in 1 active feature flag(s): names. Please remove the cohort from these feature flags before deleting it.',
   ]);
 });
 

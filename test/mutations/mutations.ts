@@ -203,8 +203,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a key needs no scope',
     file: 'api/access.ts',
-    from: 'find((one) => !scopeAllows(key.scopes, one))',
-    to: 'find((one) => !scopeAllows([one], one))',
+    from: 'if (!scopeAllows(key.scopes, scope)) {',
+    to: 'if (!scopeAllows([scope], scope)) {',
     test: 'test/api/conventions.test.ts',
     named: 'without the scope',
   },
@@ -4179,8 +4179,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a version that cannot be read delays others of its project',
     file: 'functions/delivery/attempts.ts',
-    from: 'contents: this.#known(contents),',
-    to: 'contents: this.#known(await Promise.all(contents).then(() => contents)),',
+    from: 'contents: this.#known(versions.map(keyText), contents),',
+    to: 'contents: this.#known(versions.map(keyText), await Promise.all(contents).then(() => contents)),',
     test: 'test/functions/runtime/exits.test.ts',
     named: 'of one function delays no other',
   },

@@ -339,8 +339,9 @@ export class Deliverer {
   }
 
   #count({ project_id: projectId, function_id: functionId }: QueueRow, by: 1 | -1): void {
-    const line = this.#lines.of(functionId);
-    if (line) line.inFlight += by;
+    // A line may have been forgotten since what was taken of it was queued.
+    const line = this.#lines.expect({ projectId, functionId }, Number.POSITIVE_INFINITY);
+    line.inFlight += by;
     this.#load.inProgress.add(projectId, by);
   }
 

@@ -180,7 +180,8 @@ export function flagExplanationRoutes(
   app.post(
     `${FLAGS_PREFIX}:id/explain/`,
     {
-      config: { access: { scope: READ }, keepsNumbers: true },
+      // It shows what is stored about somebody.
+      config: { access: { scope: READ, andScopes: ['person:read', 'group:read'] }, keepsNumbers: true },
       preValidation: find,
       schema: {
         tags: TAGS,

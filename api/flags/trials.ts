@@ -117,7 +117,8 @@ export function flagTrialRoutes(app: App, deps: ApiDependencies & { flags: Flags
   app.post(
     `${FLAGS_PREFIX}:id/test/`,
     {
-      config: { access: { scope: 'feature_flag:write' }, keepsNumbers: true },
+      // It shows distinct ids.
+      config: { access: { scope: 'feature_flag:write', andScopes: ['person:read'] }, keepsNumbers: true },
       schema: {
         tags: ['feature flags'],
         summary: 'Try a draft of a feature flag with stored persons, before it is saved',

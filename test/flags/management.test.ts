@@ -399,7 +399,9 @@ describe('what a flag may not be', () => {
       'aggregation_group_type_index must be an integer or null, got float',
     ],
     [{ ...EVERYBODY, payloads: ['a'] }, 'Payloads must be passed as a dictionary'],
-  ])('is said in the words that clients know: %j', async (filters, detail, reason) => {
+  ])('is said in the words that clients know: %j', async (...row) => {
+    // Not every row has a reason.
+    const [filters, detail, reason] = row;
     const answer = (await post({ key: 'refused', filters })).json();
     expect(answer).toMatchObject({ type: 'validation_error', attr: 'filters', detail });
     if (reason !== undefined) expect(answer.reason).toBe(reason);
@@ -572,6 +574,23 @@ test('the value of a flag is explained, filter by filter', async () => {
   });
   const on = await ask({ distinct_id: 'user-1', person_properties: { email: 'ann@acme.com', age: 42 } });
   expect([on.value, on.reason.condition_index, on.conditions[1].passed]).toEqual([true, 0, null]);
+});
+
+test.each([
+  ['explain', { distinct_id: 'user-1' }],
+  ['test', { filters: { groups: [] } }],
+])('%s/ shows what is stored about persons only to keys that may read persons', async (action, body) => {
+  const { id } = await create({ key: `seen-by-${action}` });
+  const ask = async (...more: string[]) => {
+    const { value } = await api.createKey(anna, { scopes: ['feature_flag:write', ...more] });
+    return api.request(value, 'POST', url(anna, `${id}/${action}/`), body);
+  };
+  const refused = await ask('group:read');
+  expect([refused.statusCode, refused.json().detail]).toEqual([
+    403,
+    "API key missing required scope 'person:read'",
+  ]);
+  expect((await ask('group:read', 'person:read')).statusCode).toBe(200);
 });
 
 test('a flag is again what it was in an earlier version', async () => {

@@ -56,10 +56,6 @@ export class Lines {
     return this.#lines.values();
   }
 
-  of(functionId: string): Line | undefined {
-    return this.#lines.get(functionId);
-  }
-
   /** Something of a function is due at this time at the latest. */
   expect({ projectId, functionId }: { projectId: number; functionId: string }, at: number): Line {
     let line = this.#lines.get(functionId);

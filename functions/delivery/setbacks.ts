@@ -21,7 +21,7 @@ export class Setbacks {
 
   /** In how many milliseconds it is tried again. */
   after(key: string): number {
-    const doubled = AFTER_ERROR * 2 ** Math.max(0, (this.#counts.get(key) ?? 1) - 1);
+    const doubled = AFTER_ERROR * 2 ** ((this.#counts.get(key) ?? 1) - 1);
     return Math.min(LONGEST, doubled) * (1 + Math.random() / 10);
   }
 }

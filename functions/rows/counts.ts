@@ -31,10 +31,7 @@ export class Counts {
   }
 }
 
-/**
- * Adds numbers to the metrics of this hour, in the order of their keys, of functions that still exist. The numbers are in
- * parameters from `first` on, see `countValues`.
- */
+/** SQL that adds numbers to metrics, as `addCounts` does. They are the parameters from `first` on: see `countValues`. */
 export function addingCounts(first: number): string {
   const [project, id, kind, name, count] = [0, 1, 2, 3, 4].map((at) => `$${first + at}`);
   return `insert into function_metrics as m (project_id, function_id, hour, kind, name, count)
@@ -54,6 +51,7 @@ export const countValues = (counts: readonly Count[]): unknown[] => [
   counts.map((one) => one.count),
 ];
 
+/** Adds numbers to the metrics of this hour, in the order of their keys, of functions that still exist. */
 export async function addCounts(queryable: Queryable, counts: readonly Count[]): Promise<void> {
   if (counts.length === 0) return;
   await queryable.query({ name: 'add-function-counts', text: addingCounts(1), values: countValues(counts) });

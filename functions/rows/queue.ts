@@ -29,7 +29,7 @@ const COLUMNS = `id, project_id, function_id, version, mapping, event_uuid, even
   clock, seed`;
 const VALUES = `id, project_id, function_id, version, nullif(mapping, ${NO_MAPPING}), event_uuid, event_timestamp::timestamptz,
   distinct_id, person_id, nullif(groups, '')::json, clock, seed`;
-const GIVEN = `unnest($1::uuid[], $2::int[], $3::uuid[], $4::int[], $5::int[], $6::uuid[], $7::text[], $8::text[],
+const GIVEN = `$1::uuid[], $2::int[], $3::uuid[], $4::int[], $5::int[], $6::uuid[], $7::text[], $8::text[],
   $9::uuid[], $10::text[], $11::timestamptz[], $12::int[]`;
 
 const given = (invocations: readonly NewInvocation[]): unknown[] => [
@@ -51,7 +51,7 @@ export async function enqueue(queryable: Queryable, invocations: readonly NewInv
   if (invocations.length === 0) return;
   await queryable.query({
     name: 'enqueue-invocations',
-    text: `insert into function_queue (${COLUMNS}) select ${VALUES} from ${GIVEN}) as i (${COLUMNS})`,
+    text: `insert into function_queue (${COLUMNS}) select ${VALUES} from unnest(${GIVEN}) as i (${COLUMNS})`,
     values: given(invocations),
   });
 }
@@ -186,7 +186,7 @@ export async function queueDispatched(
        insert into function_queue (${COLUMNS}, lease, due_at)
        select ${VALUES}, case is_claimed when 1 then $14::uuid end,
          clock_timestamp() + case is_claimed when 1 then $15::int else 0 end * interval '1 second'
-       from ${GIVEN}, $13::int[]) as i (${COLUMNS}, is_claimed)
+       from unnest(${GIVEN}, $13::int[]) as i (${COLUMNS}, is_claimed)
        where function_id not in (select function_id from flooded)
        returning *)
      select ${CLAIMED_COLUMNS.join(', ')}, null::uuid as was_lease, created_at as was_due, null::uuid as flooded

@@ -8,6 +8,8 @@ export interface Operation {
   path: string;
   /** The scope it asks for; undefined for public ones, `any` when any key will do. */
   scope: string | undefined;
+  /** All scopes it asks for, each of them. */
+  scopes: string[];
   statuses: number[];
   hasBody: boolean;
   /** Whether the answer has no end in sight. Whoever takes it has to leave. */
@@ -36,6 +38,7 @@ export function operations(app: App): Operation[] {
       method: method.toUpperCase(),
       path,
       scope: described.security?.[0] && (described.security[0].PersonalAPIKeyAuth?.[0] ?? 'any'),
+      scopes: described.security?.[0]?.PersonalAPIKeyAuth ?? [],
       statuses: Object.keys(described.responses).map(Number),
       hasBody: described.requestBody !== undefined,
       isStream: described.responses['200']?.content?.['text/event-stream'] !== undefined,

@@ -155,8 +155,12 @@ describe('what is refused when it is saved', () => {
       { isNew: true, isRemoteConfiguration: false },
     );
   test.each(['(', '[', '(?=a)', '(?<=a)b', '\\1', 'a{1001}', '(?P<x'])('the pattern %s', (value) => {
-    expect(check({ operator: 'regex', value })).toThrow('groups[0].properties[0].value: invalid regex pattern');
-    expect(check({ operator: 'not_regex', value })).toThrow('groups[0].properties[0].value: invalid regex pattern');
+    expect(check({ operator: 'regex', value })).toThrow(
+      'groups[0].properties[0].value: invalid regex pattern',
+    );
+    expect(check({ operator: 'not_regex', value })).toThrow(
+      'groups[0].properties[0].value: invalid regex pattern',
+    );
   });
   test.each(['is_cleaned_path_exact', 'between', 'not_between'])('the operator %s', (operator) => {
     expect(check({ operator, value: ['1', '2'] })).toThrow(

@@ -3,7 +3,7 @@ import type { Asker } from '../db/turns.ts';
 import { ApiError } from './errors.ts';
 
 /** Nobody receives this answer. It ends the work of a request whose client is gone. */
-const gone = () =>
+export const gone = () =>
   new ApiError(499, {
     type: 'invalid_request',
     code: 'client_gone',

@@ -1,8 +1,10 @@
 import formbody from '@fastify/formbody';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
+import { nextTurn } from '../db/loop-turns.ts';
 import { parseExactJson } from '../values/exact-json.ts';
 import { endOfText } from '../values/nesting.ts';
+import { gone } from './asker.ts';
 import { errors } from './errors.ts';
 import { refuseUnstorableText } from './validation.ts';
 
@@ -14,6 +16,9 @@ const MAX_DEPTH = 200;
  * would wait.
  */
 const MAX_VALUES = 25_000;
+
+/** Larger bodies, in bytes, are parsed one at a time, and make way for what others ask meanwhile. */
+const SMALL = 64 * 1024;
 
 /** Measures how deep a JSON text nests and about how many values it has, without parsing it. */
 export function jsonShape(text: string): { depth: number; values: number } {
@@ -119,11 +124,16 @@ export async function acceptBodies(app: FastifyInstance): Promise<void> {
     /^application\/(?:[\w.+-]+\+)?json(?:$|[\s;])/i,
     { parseAs: 'buffer' },
     (request, bytes, done) => {
-      try {
-        done(null, parseJson(bytes, request.routeOptions.config.keepsNumbers === true));
-      } catch (error) {
-        done(error as Error);
-      }
+      const parse = () => {
+        try {
+          done(null, parseJson(bytes, request.routeOptions.config.keepsNumbers === true));
+        } catch (error) {
+          done(error as Error);
+        }
+      };
+      if (bytes.length <= SMALL) return parse();
+      // What follows at once, such as the check by a schema, is part of the turn.
+      void nextTurn().then(() => (request.raw.socket.destroyed ? done(gone()) : parse()));
     },
   );
   await app.register(formbody);

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { jsonShape } from '../../api/bodies.ts';
+import Fastify from 'fastify';
+import { acceptBodies, jsonShape } from '../../api/bodies.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { insertExportOf } from '../support/batch-export-rows.ts';
 import { refusals } from '../support/refusals.ts';
@@ -18,6 +19,23 @@ const send = async (payload: string | Buffer, type = 'application/json', key: Te
   return [answer.statusCode, answer.json()];
 };
 const nested = (depth: number) => `{"hedgehog_config":${'{"a":'.repeat(depth - 1)}1${'}'.repeat(depth)}`;
+
+test('large bodies are parsed after the small ones that came with them', async () => {
+  const app = Fastify();
+  await acceptBodies(app);
+  const order: string[] = [];
+  app.post('/', ({ body }) => {
+    const { name } = body as { name: string };
+    order.push(name);
+    return {};
+  });
+  await app.ready();
+  const text = 'x'.repeat(64 * 1024);
+  const bodies = [{ name: 'large 1', text }, { name: 'large 2', text }, { name: 'small' }];
+  await Promise.all(bodies.map((payload) => app.inject({ method: 'POST', url: '/', payload })));
+  await app.close();
+  expect(order).toEqual(['small', 'large 1', 'large 2']);
+});
 
 describe('a body', () => {
   test.each([

@@ -1584,6 +1584,13 @@ export const MUTATIONS: readonly Mutation[] = [
     test: 'test/api/fair-starts.test.ts',
   },
   {
+    name: 'large bodies are parsed at once',
+    file: 'api/bodies.ts',
+    from: 'if (bytes.length <= SMALL) return parse();',
+    to: 'if (bytes.length >= 0) return parse();',
+    test: 'test/api/bodies.test.ts',
+  },
+  {
     name: 'long work leaves requests no time',
     file: 'db/loop-turns.ts',
     from: 'arrived === answeredTo ? 0 :',

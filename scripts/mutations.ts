@@ -21,6 +21,9 @@ interface Report {
 /** Milliseconds that `eventually` waits for what a mutation may keep from coming about. Unchanged, it takes seconds. */
 const TEST_PATIENCE = '90000';
 
+/** A test that takes longer has neither noticed nor missed anything. */
+const LONGEST_TEST = 10 * 60_000;
+
 const stopping = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort());
 
@@ -39,7 +42,7 @@ function copySources(): string {
   return copy;
 }
 
-/** Runs tests in the copy. Undefined: jest ended without a report. */
+/** Runs tests in the copy. Undefined: jest ended without a report, or has not ended in time. */
 async function runTests(copy: string, { test, named }: Mutation): Promise<Report | undefined> {
   const file = path.join(copy, '.mutation-report.json');
   rmSync(file, { force: true });
@@ -56,9 +59,11 @@ async function runTests(copy: string, { test, named }: Mutation): Promise<Report
     { cwd: copy, stdio: 'ignore', env: { ...process.env, NODE_NO_WARNINGS: '1', TEST_PATIENCE } },
   );
   const stop = () => child.kill('SIGTERM');
+  const limit = setTimeout(stop, LONGEST_TEST);
   stopping.signal.addEventListener('abort', stop);
   await new Promise((resolve) => child.on('close', resolve));
   stopping.signal.removeEventListener('abort', stop);
+  clearTimeout(limit);
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as Report;
   } catch {
@@ -88,7 +93,7 @@ async function check(copy: string, mutation: Mutation): Promise<string | undefin
       writeFileSync(place, source);
     }
   })();
-  if (!report) return 'jest ended without a report';
+  if (!report) return 'jest ended without a report, or did not end';
   if (report.numRuntimeErrorTestSuites > 0 && report.numFailedTests === 0) {
     return `the test could not be loaded: ${report.testResults[0]?.message.slice(0, 300)}`;
   }

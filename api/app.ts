@@ -24,6 +24,7 @@ import { frontPageRoutes } from './front-page.ts';
 import { healthRoutes } from './health.ts';
 import { createRequestDurations, measureRequests } from './http-metrics.ts';
 import { KnownKeys } from './known-keys.ts';
+import { writeListsInPieces } from './list-answers.ts';
 import { answerUnknownPaths, type KnownPaths, knowPaths } from './method-not-allowed.ts';
 import { describeApi, serveDocumentation } from './openapi.ts';
 import { DirectRoutes, goDirectly } from './public/direct.ts';
@@ -191,6 +192,7 @@ async function guardManagement(
   { config, pool, isPrepared }: ApiDependencies,
 ): Promise<void> {
   await acceptBodies(management);
+  writeListsInPieces(management);
   const rateLimit = createRateLimit(pool, {
     enabled: config.SLUICE_RATE_LIMIT,
     burst: config.SLUICE_RATE_LIMIT_BURST,

@@ -42,6 +42,18 @@ export function pacing(): () => Promise<void> | undefined {
   return () => (performance.now() - began > PIECE ? rest() : undefined);
 }
 
+/** Makes something of each item. Where that takes long, others have their turn between the items. */
+export async function mapInTurns<T, R>(items: readonly T[], make: (item: T) => R): Promise<R[]> {
+  const pace = pacing();
+  const made: R[] = [];
+  for (const item of items) {
+    made.push(make(item));
+    const rested = pace();
+    if (rested) await rested;
+  }
+  return made;
+}
+
 /** Does something with each item. After every `most` items, others have their turn. Few items take no promise. */
 export function eachInTurns<T>(
   items: readonly T[],

@@ -7,6 +7,7 @@ import { type CohortRow, cohortsAsking, listCohorts } from '../../cohorts/rows/c
 import { countMembers } from '../../cohorts/rows/members.ts';
 import { COHORT_LIMITS } from '../../cohorts/rules/limits.ts';
 import type { Upload } from '../../cohorts/rules/upload.ts';
+import { mapInTurns } from '../../db/loop-turns.ts';
 import { isStatementTimeout, reading } from '../../db/reading.ts';
 import { exportsAsking } from '../../exports/rows/batch-exports.ts';
 import { flagsAsking } from '../../flags/rows/definitions.ts';
@@ -67,7 +68,7 @@ function addRoutes(app: App, deps: ApiDependencies): void {
     const listed = rows.filter((row) => row.is_static).map((row) => row.id);
     const counts = await countsOf(request, reply, listed);
     const countOf = (row: CohortRow) => (counts ? (counts.get(row.id) ?? 0) : null);
-    return rows.map((row) => cohortView(row, row.is_static ? countOf(row) : row.count));
+    return mapInTurns(rows, (row) => cohortView(row, row.is_static ? countOf(row) : row.count));
   }
   const one = async (request: FastifyRequest, reply: FastifyReply, row: CohortRow) =>
     (await shown(request, reply, [row]))[0] as z.output<typeof cohort>;

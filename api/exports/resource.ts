@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapInTurns } from '../../db/loop-turns.ts';
 import { changeExport } from '../../exports/commands/change.ts';
 import { createExport } from '../../exports/commands/create.ts';
 import { removeExport } from '../../exports/commands/remove.ts';
@@ -32,7 +33,7 @@ export function resourceRoutes(app: App, deps: ExportRouteDependencies): void {
   const views = async (rows: readonly BatchExportRow[]) => {
     const keys = rows.map(keyOf);
     const [runs, health] = await Promise.all([latestRuns(pool, keys, LATEST_RUNS), findHealth(pool, keys)]);
-    return rows.map((row) =>
+    return mapInTurns(rows, (row) =>
       batchExportView(
         row,
         (runs.get(row.id) ?? []).map((run) => runView(run, temporal.runUrl)),

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { mapInTurns } from '../../db/loop-turns.ts';
 import type { Queryable } from '../../db/pool.ts';
 import { changeFlag } from '../../flags/commands/change.ts';
 import { createFlag } from '../../flags/commands/create.ts';
@@ -92,7 +93,7 @@ export function featureFlagRoutes(app: App, deps: ApiDependencies): void {
         ...choiceOf(request.query),
         projectId: request.project.id,
       });
-      const shown = await withNames(pool, request.project.id, rows.map(flagView));
+      const shown = await withNames(pool, request.project.id, await mapInTurns(rows, flagView));
       return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, shown);
     },
   );

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { mapInTurns } from '../../db/loop-turns.ts';
 import { changeFunction } from '../../functions/commands/change.ts';
 import { createFunction } from '../../functions/commands/create.ts';
 import { saveDraft } from '../../functions/commands/draft.ts';
@@ -82,7 +83,7 @@ export function resourceRoutes(app: App, deps: FunctionRouteDependencies): void 
         ? view
         : (row: ShownFunctionRow) => functionItemView(row, templateOf(row));
       const found = match === undefined ? {} : { search_match_type: match };
-      const items = rows.map((row) => ({ ...shown(row), ...found }));
+      const items = await mapInTurns(rows, (row) => ({ ...shown(row), ...found }));
       return paginated(request, publicUrl, wanted, count, items);
     },
   );

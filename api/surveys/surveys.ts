@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { mapInTurns } from '../../db/loop-turns.ts';
 import { createFlagIn } from '../../flags/commands/create.ts';
 import type { FlagChangeDependencies } from '../../flags/commands/dependencies.ts';
 import { changeLinkedFlag } from '../../flags/commands/linked-flags.ts';
@@ -82,7 +83,7 @@ export function surveyRoutes(app: App, deps: ApiDependencies): void {
         ...{ ...wanted, projectId: request.project.id, search, type },
         archived: archived === undefined ? undefined : archived === 'true',
       });
-      return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(surveyView));
+      return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, await mapInTurns(rows, surveyView));
     },
   );
 

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { nextTurn, requestArrived } from '../../db/loop-turns.ts';
+import { mapInTurns, nextTurn, requestArrived } from '../../db/loop-turns.ts';
+import { turnsDuring } from '../support/loop.ts';
 
 /** Keeps the thread busy. */
 function work(milliseconds: number): void {
@@ -40,4 +41,18 @@ test.each([
   done.push('piece');
   clearTimeout(other);
   expect(done).toEqual(expected);
+});
+
+test('what is made of many items leaves others their turn', async () => {
+  const items = Array.from({ length: 20 }, (_, index) => index);
+  const double = (index: number) => {
+    work(10);
+    return index * 2;
+  };
+  let made: number[] = [];
+  const turns = await turnsDuring(async () => {
+    made = await mapInTurns(items, double);
+  });
+  expect(made).toEqual(items.map((index) => index * 2));
+  expect(turns).toBeGreaterThan(15);
 });

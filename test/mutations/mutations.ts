@@ -1591,6 +1591,20 @@ export const MUTATIONS: readonly Mutation[] = [
     test: 'test/api/bodies.test.ts',
   },
   {
+    name: 'a long list is written in one turn',
+    file: 'api/list-answers.ts',
+    from: 'if (rested) await rested;',
+    to: '',
+    test: 'test/api/list-answers.test.ts',
+  },
+  {
+    name: 'what is made of many items is made in one turn',
+    file: 'db/loop-turns.ts',
+    from: 'if (rested) await rested;',
+    to: '',
+    test: 'test/db/loop-turns.test.ts',
+  },
+  {
     name: 'long work leaves requests no time',
     file: 'db/loop-turns.ts',
     from: 'arrived === answeredTo ? 0 :',

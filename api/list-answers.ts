@@ -3,26 +3,38 @@ import { z } from 'zod';
 import { pacing } from '../db/loop-turns.ts';
 import { PIECE } from './pieces.ts';
 
-/** The parts of the schema of a list: of one result, and of all that stands beside the results. */
+/** How a list is written. */
 interface ListSchema {
+  /** The schema of one result. */
   result: z.ZodType;
-  rest: z.ZodObject;
+  /** Takes an answer apart: into its results, and the text before and after them. */
+  parts(answer: unknown): { results: readonly unknown[]; head: string; end: string };
 }
 
+/** Returns undefined for the schema of something that is no list. */
 function listSchema(schema: unknown): ListSchema | undefined {
-  if (!(schema instanceof z.ZodObject)) return undefined;
-  const { results } = schema.shape;
-  if (!(results instanceof z.ZodArray)) return undefined;
-  return { result: results.element as z.ZodType, rest: schema.omit({ results: true }) };
+  if (schema instanceof z.ZodArray) {
+    const parts = (answer: unknown) => ({ results: answer as readonly unknown[], head: '[', end: ']' });
+    return { result: schema.element as z.ZodType, parts };
+  }
+  if (!(schema instanceof z.ZodObject) || !(schema.shape.results instanceof z.ZodArray)) return undefined;
+  const besides = schema.omit({ results: true });
+  return {
+    result: schema.shape.results.element as z.ZodType,
+    parts(answer) {
+      const { results, ...rest } = answer as { results: readonly unknown[] };
+      const fields = JSON.stringify(z.encode(besides, rest)).slice(0, -1);
+      return { results, head: `${fields}${fields === '{' ? '' : ','}"results":[`, end: ']}' };
+    },
+  };
 }
 
 /** Writes a list as JSON. It may have many megabytes, so others have their turn between the results. */
-async function listText(schema: ListSchema, list: { results: readonly unknown[] }): Promise<string | Buffer> {
-  const { results, ...rest } = list;
+async function listText(schema: ListSchema, answer: unknown): Promise<string | Buffer> {
+  const { results, head, end } = schema.parts(answer);
   const pace = pacing();
   const pieces: Buffer[] = [];
-  const beside = JSON.stringify(z.encode(schema.rest, rest)).slice(0, -1);
-  let text = `${beside}${beside === '{' ? '' : ','}"results":[`;
+  let text = head;
   for (const [index, result] of results.entries()) {
     text += `${index === 0 ? '' : ','}${JSON.stringify(z.encode(schema.result, result))}`;
     if (text.length > PIECE) {
@@ -32,7 +44,7 @@ async function listText(schema: ListSchema, list: { results: readonly unknown[] 
     const rested = pace();
     if (rested) await rested;
   }
-  text += ']}';
+  text += end;
   return pieces.length === 0 ? text : Buffer.concat([...pieces, Buffer.from(text)]);
 }
 
@@ -49,6 +61,6 @@ export function writeListsInPieces(app: FastifyInstance): void {
     if (!schema) return payload;
     // What is written already needs no schema any more.
     reply.serializer((text: unknown) => text as string);
-    return listText(schema, payload as { results: readonly unknown[] });
+    return listText(schema, payload);
   });
 }

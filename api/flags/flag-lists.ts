@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapInTurns } from '../../db/loop-turns.ts';
 import { deleteFlags } from '../../flags/commands/delete-many.ts';
 import { TAG_CHANGES, tagFlags } from '../../flags/commands/tag-many.ts';
 import { keysOfFlags, listFlagIds } from '../../flags/rows/flags.ts';
@@ -133,7 +134,7 @@ export function flagListRoutes(app: App, { pool, config }: Pick<ApiDependencies,
         throw errors.validation('invalid_input', message, 'filters');
       }
       const { deleted, refused } = await deleteFlags({ pool }, actorOf(request), request.project.id, ids);
-      const shown = deleted.map((row) => {
+      const shown = await mapInTurns(deleted, (row) => {
         const { state, variant } = rolloutStateOf(JSON.parse(row.filters));
         return { id: row.id, key: row.key, rollout_state: state, active_variant: variant };
       });

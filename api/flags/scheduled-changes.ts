@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { mapInTurns } from '../../db/loop-turns.ts';
 import {
   rescheduleChange,
   scheduleChange,
@@ -121,7 +122,7 @@ export function scheduledChangeRoutes(app: App, deps: ApiDependencies): void {
       const flagId = record === undefined ? undefined : (serialOf(record) ?? 0);
       const query = { ...wanted, projectId: request.project.id, flagId };
       const { count, rows } = await listScheduledChanges(pool, query);
-      return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(view));
+      return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, await mapInTurns(rows, view));
     },
   );
 

@@ -14,6 +14,7 @@ beforeAll(async () => {
   writeListsInPieces(app);
   app.get('/page', { schema: { response: { 200: page(result) } } }, () => answer);
   app.get('/bare', { schema: { response: { 200: z.object({ results: z.array(result) }) } } }, () => answer);
+  app.get('/array', { schema: { response: { 200: z.array(result) } } }, () => answer);
   app.get(
     '/refused',
     { schema: { response: { 200: page(result), 400: z.object({ detail: z.string() }) } } },
@@ -43,6 +44,8 @@ describe('the answer of a list', () => {
     const expected = Array.from({ length: count }, (_, id) => ({ id, text }));
     expect(JSON.parse(body)).toEqual({ ...head, results: expected });
     expect(JSON.parse((await get('/bare')).body)).toEqual({ results: expected });
+    answer = results(count, text);
+    expect(JSON.parse((await get('/array')).body)).toEqual(expected);
   });
 
   test('leaves others their turn between results', async () => {

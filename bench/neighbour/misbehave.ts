@@ -2,6 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { floods } from './floods.ts';
 import { type Answers, type Ask, type Client, client, count, task, timeIsOver } from './http.ts';
+import { lists } from './lists.ts';
 import { patches, patterns, queries } from './queries.ts';
 import type { Tenant } from './tenants.ts';
 
@@ -30,7 +31,7 @@ export interface Means {
   keepAsking(kind: string, atOnce: number, next: () => Ask, from?: Client): Promise<void>;
 }
 
-const HARMS = { patterns, patches, queries, floods };
+const HARMS = { patterns, patches, queries, floods, lists };
 export type Harm = keyof typeof HARMS;
 
 const { port, tenant, harm } = task<HarmTask>();

@@ -1,4 +1,4 @@
-// `npm run bench -- neighbour [--seconds 60] [--phases patterns,patches,queries,floods,all] [--no-busy] [--profile folder]
+// `npm run bench -- neighbour [--seconds 60] [--phases patterns,patches,queries,floods,lists,all] [--no-busy] [--profile folder]
 // [--write]`
 // What a tenant notices of another one that misbehaves. An open loop of requests of the one who behaves is measured
 // alone, then while the other does one kind of harm after the other, then all at once. Everything is a process of its
@@ -25,7 +25,7 @@ const { values } = parseArgs({
   allowNegative: true,
   options: {
     seconds: { type: 'string', default: '60' },
-    phases: { type: 'string', default: 'patterns,patches,queries,floods,all' },
+    phases: { type: 'string', default: 'patterns,patches,queries,floods,lists,all' },
     events: { type: 'string', default: '200000' },
     busy: { type: 'boolean', default: true },
     // The folder for a CPU profile of the API.

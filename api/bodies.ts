@@ -1,5 +1,5 @@
-import formbody from '@fastify/formbody';
-import type { FastifyInstance } from 'fastify';
+import { parse as parseQuery } from 'node:querystring';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { nextTurn } from '../db/loop-turns.ts';
 import { parseExactJson } from '../values/exact-json.ts';
@@ -16,6 +16,11 @@ const MAX_DEPTH = 200;
  * would wait.
  */
 const MAX_VALUES = 25_000;
+
+/** The most fields of a form, for the same reason. */
+const MAX_FIELDS = 10_000;
+
+const FORM = 'application/x-www-form-urlencoded';
 
 /** Larger bodies, in bytes, are parsed one at a time, and make way for what others ask meanwhile. */
 const SMALL = 64 * 1024;
@@ -75,6 +80,14 @@ function parseJson(bytes: Buffer, keepsNumbers: boolean): unknown {
   return value;
 }
 
+function parseForm(bytes: Buffer): unknown {
+  const text = bytes.toString();
+  let fields = 1;
+  for (let at = text.indexOf('&'); at !== -1; at = text.indexOf('&', at + 1)) fields += 1;
+  if (fields > MAX_FIELDS) throw errors.malformed(`The form has more than ${MAX_FIELDS} fields.`);
+  return parseQuery(text, '&', '=', { maxKeys: 0 });
+}
+
 /** The end of a message of the engine that repeats a part of the body. The body may contain secrets. */
 const EXCERPT = /, (?:\.{3})?"[\s\S]*"(?:\.{3})? is not valid JSON$/;
 
@@ -117,28 +130,33 @@ function coerceForm(fields: Record<string, unknown>, schema: unknown): Record<st
   );
 }
 
+type Parse = (bytes: Buffer, request: FastifyRequest) => unknown;
+type Done = (error: Error | null, body?: unknown) => void;
+
+/** Parses a body, if it is large when its turn comes. What follows at once, such as the check by a schema, is part of the turn. */
+const inTurn = (parse: Parse) => (request: FastifyRequest, bytes: Buffer, done: Done) => {
+  const work = () => {
+    try {
+      done(null, parse(bytes, request));
+    } catch (error) {
+      done(error as Error);
+    }
+  };
+  if (bytes.length <= SMALL) return work();
+  void nextTurn().then(() => (request.raw.socket.destroyed ? done(gone()) : work()));
+};
+
 /** Accepts JSON and forms as bodies, and refuses all other types with 415. */
 export async function acceptBodies(app: FastifyInstance): Promise<void> {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser<Buffer>(
     /^application\/(?:[\w.+-]+\+)?json(?:$|[\s;])/i,
     { parseAs: 'buffer' },
-    (request, bytes, done) => {
-      const parse = () => {
-        try {
-          done(null, parseJson(bytes, request.routeOptions.config.keepsNumbers === true));
-        } catch (error) {
-          done(error as Error);
-        }
-      };
-      if (bytes.length <= SMALL) return parse();
-      // What follows at once, such as the check by a schema, is part of the turn.
-      void nextTurn().then(() => (request.raw.socket.destroyed ? done(gone()) : parse()));
-    },
+    inTurn((bytes, { routeOptions }) => parseJson(bytes, routeOptions.config.keepsNumbers === true)),
   );
-  await app.register(formbody);
+  app.addContentTypeParser<Buffer>(FORM, { parseAs: 'buffer' }, inTurn(parseForm));
   app.addHook('preValidation', async (request) => {
-    if (request.headers['content-type']?.startsWith('application/x-www-form-urlencoded') && request.body) {
+    if (request.headers['content-type']?.startsWith(FORM) && request.body) {
       refuseUnstorableText(request.body);
       request.body = coerceForm(request.body as Record<string, unknown>, request.routeOptions.schema?.body);
     }

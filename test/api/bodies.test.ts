@@ -167,7 +167,11 @@ describe('a body', () => {
       first_name: '🦔',
       theme_mode: 'dark',
     });
-    expect((await send('a=1&'.repeat(2000), form))[0]).toBe(200);
+    expect((await send('a=1&'.repeat(9_999), form))[0]).toBe(200);
+    expect(await send('a=1&'.repeat(10_000), form)).toEqual([
+      400,
+      refusals.malformed('The form has more than 10000 fields.'),
+    ]);
   });
 
   test('cannot reach the prototype of anything', async () => {

@@ -1586,8 +1586,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'large bodies are parsed at once',
     file: 'api/bodies.ts',
-    from: 'if (bytes.length <= SMALL) return parse();',
-    to: 'if (bytes.length >= 0) return parse();',
+    from: 'if (bytes.length <= SMALL) return work();',
+    to: 'if (bytes.length >= 0) return work();',
     test: 'test/api/bodies.test.ts',
   },
   {

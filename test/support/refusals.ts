@@ -20,5 +20,6 @@ export const refusals = {
   level: body('authentication_error', 'permission_denied', 'Your organization access level is insufficient.'),
   notFound: (detail = 'Not found.') => body('invalid_request', 'not_found', detail),
   field: (attr: string | null, code: string, detail: string) => body('validation_error', code, detail, attr),
+  malformed: (detail: string) => body('invalid_request', 'parse_error', detail),
   parse: (reason: string) => body('invalid_request', 'parse_error', `JSON parse error - ${reason}`),
 };

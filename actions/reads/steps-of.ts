@@ -1,6 +1,6 @@
 import type { Queryable } from '../../db/pool.ts';
 import type { ActionStep } from '../../properties/index.ts';
-import { listSteps, listVersions } from '../rows/actions.ts';
+import { listSteps, listVersions, type StepDocument } from '../rows/actions.ts';
 import { readSteps } from './read-steps.ts';
 
 /** The largest id that the database has. */
@@ -19,6 +19,23 @@ export async function stepsOf(
 ): Promise<Map<number, ActionStep[]>> {
   const rows = await listSteps(queryable, projectId, possible(ids));
   return new Map(rows.map((row) => [row.id, readSteps(row.steps)]));
+}
+
+/** An action as clients get it that look for its events by themselves. */
+export interface ShownAction {
+  id: number;
+  name: string | null;
+  steps: StepDocument[];
+}
+
+/** Returns these actions of a project. One that is missing, deleted or of another project is not in the map. */
+export async function shownActions(
+  queryable: Queryable,
+  projectId: number,
+  ids: readonly number[],
+): Promise<Map<number, ShownAction>> {
+  const rows = await listSteps(queryable, projectId, possible(ids));
+  return new Map(rows.map(({ id, name, steps }) => [id, { id, name, steps }]));
 }
 
 /**

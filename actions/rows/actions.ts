@@ -178,14 +178,14 @@ export async function lockNamesake(
   return rows[0]?.id;
 }
 
-/** Lists the steps and versions of these actions of a project. Deleted actions are left out. */
+/** Lists the names, steps and versions of these actions of a project. Deleted actions are left out. */
 export async function listSteps(
   queryable: Queryable,
   projectId: number,
   ids: readonly number[],
-): Promise<Pick<ActionRow, 'id' | 'steps' | 'version'>[]> {
+): Promise<Pick<ActionRow, 'id' | 'name' | 'steps' | 'version'>[]> {
   const { rows } = await queryable.query(
-    'select id, steps, version from actions where project_id = $1 and id = any($2::int[]) and not deleted',
+    'select id, name, steps, version from actions where project_id = $1 and id = any($2::int[]) and not deleted',
     [projectId, ids],
   );
   return rows;

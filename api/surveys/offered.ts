@@ -7,6 +7,7 @@ import type { Lane, LaneMember } from '../public/lane.ts';
 import { createOffers, OFFERS_CACHE, type Offers, projectInQuery } from '../public/offers.ts';
 import { type Packed, packed, packedAnswer } from '../public/packed.ts';
 import { LATE, Patience } from '../public/patience.ts';
+import { withActions } from './survey-actions.ts';
 
 const MEMBER: LaneMember = {
   name: 'surveys',
@@ -17,6 +18,8 @@ const MEMBER: LaneMember = {
 };
 /** A list has as many surveys as fit. */
 const MOST_BYTES = 2 * 1024 * 1024;
+/** The actions for which surveys wait take so much at most. */
+const MOST_ACTION_BYTES = 1024 * 1024;
 
 /** The surveys of a project that run. */
 interface RunningSurveys {
@@ -37,10 +40,14 @@ export function createOfferedSurveys({
   isPrepared,
 }: Pick<ApiDependencies, 'lanePool' | 'listener' | 'copies' | 'isPrepared'>): OfferedSurveys {
   const database = whenPrepared(lanePool, isPrepared);
-  const read = createCopied((projectId) => offeredSurveys(database, Number(projectId), MOST_BYTES), {
-    copies,
-    kind: 'surveys',
-  });
+  const list = async (projectId: number) =>
+    withActions(
+      database,
+      projectId,
+      await offeredSurveys(database, projectId, MOST_BYTES),
+      MOST_ACTION_BYTES,
+    );
+  const read = createCopied((projectId) => list(Number(projectId)), { copies, kind: 'surveys' });
   const waiting = new Patience();
   const offers = createOffers(listener, SURVEYS_CHANNEL, async (projectId) => {
     const surveys = await read(String(projectId));

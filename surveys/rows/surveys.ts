@@ -138,17 +138,19 @@ export interface SurveyQuery {
   search?: string | undefined;
   archived?: boolean | undefined;
   type?: SurveyType | undefined;
+  ids?: string[] | undefined;
 }
 
 /** Lists surveys, newest first. */
 export async function listSurveys(
   queryable: Queryable,
-  { projectId, limit, offset, search, archived, type }: SurveyQuery,
+  { projectId, limit, offset, search, archived, type, ids }: SurveyQuery,
 ): Promise<{ count: number; rows: SurveyRow[] }> {
   const where = `s.project_id = $1 and ($2::text is null or s.name ilike $2 or s.description ilike $2)
-    and ($3::boolean is null or s.archived = $3) and ($4::text is null or s.type = $4)`;
+    and ($3::boolean is null or s.archived = $3) and ($4::text is null or s.type = $4)
+    and ($5::uuid[] is null or s.id = any($5))`;
   const pattern = search ? containsPattern(search) : null;
-  const values = [projectId, pattern, archived ?? null, type ?? null];
+  const values = [projectId, pattern, archived ?? null, type ?? null, ids ?? null];
   const counted = await queryable.query(
     `select count(*)::int as count from surveys s where ${where}`,
     values,
@@ -163,7 +165,7 @@ export async function listSurveys(
          over (${order} rows unbounded preceding) as bytes
        from (select s.id, s.created_at, s.document_bytes,
            array[s.linked_flag_id, s.targeting_flag_id, s.internal_targeting_flag_id] as flags
-         from surveys s where ${where} ${order} limit $5 offset $6) s)
+         from surveys s where ${where} ${order} limit $6 offset $7) s)
      select ${COLUMNS} from fitting n join surveys s on s.project_id = $1 and s.id = n.id
      where ${fits('n')} order by n.number`,
     [...values, limit, offset],
@@ -188,7 +190,10 @@ export async function sizeOfSurveys(
 /** A survey as clients get it. */
 export type OfferedSurvey = Record<string, unknown> & { id: string };
 
-/** Lists the surveys of a project that run, the oldest first: as many as fit into so many bytes. */
+/**
+ * Lists the surveys of a project that run, the oldest first: as many as fit into so many bytes. Descriptions are for those who
+ * manage surveys, and are left out.
+ */
 export async function offeredSurveys(
   queryable: Queryable,
   projectId: number,
@@ -200,7 +205,7 @@ export async function offeredSurveys(
     `with fitting as (
        select id, sum(document_bytes) over (order by created_at, id rows unbounded preceding) as bytes from surveys
        where project_id = $1 and start_date is not null and end_date is null and not archived)
-     select s.id, s.name, s.description, s.type, s.schedule, s.questions, s.conditions, s.appearance, s.start_date,
+     select s.id, s.name, s.type, s.schedule, s.questions, s.conditions, s.appearance, s.start_date,
        s.end_date, s.enable_partial_responses, s.current_iteration, s.current_iteration_start_date, ${key('linked_flag_id')} as linked_flag_key,
        ${key('targeting_flag_id')} as targeting_flag_key,
        ${key('internal_targeting_flag_id')} as internal_targeting_flag_key

@@ -36,7 +36,9 @@ describe.each([
     async () => {
       anna = await api.createTenant(name);
       const feature = await create('early_access_feature', { name: 'New search', stage: 'beta' });
+      const action = await create('actions', { name: 'paid', steps: [{ event: 'order paid' }] });
       const survey = await create('surveys', {
+        conditions: { actions: { values: [{ id: action.id, name: 'paid' }] } },
         ...{ name: 'Liking', type: 'popover', start_date: new Date().toISOString() },
         questions: [{ type: 'open', question: 'How do you like it?' }],
         appearance: { displayThankYouMessage: true, thankYouMessageHeader: 'Thanks, all noted' },

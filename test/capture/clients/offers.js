@@ -52,7 +52,10 @@ function useOffers(host, key, done) {
   }
 
   async function answer() {
+    // The survey waits for an action, which this event is.
+    const paying = setInterval(() => posthog.capture('order paid', { plan: 'pro' }), 200);
     const question = await until(() => inSurvey('.survey-question'));
+    clearInterval(paying);
     seen.question = question.textContent;
     const field = inSurvey('textarea');
     // As if somebody typed it: the survey is a Preact component that listens to the event.

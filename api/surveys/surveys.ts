@@ -5,11 +5,13 @@ import { createFlagIn } from '../../flags/commands/create.ts';
 import type { FlagChangeDependencies } from '../../flags/commands/dependencies.ts';
 import { changeLinkedFlag } from '../../flags/commands/linked-flags.ts';
 import { findFlag } from '../../flags/rows/flags.ts';
+import { refuse } from '../../refusals.ts';
 import {
   changeSurvey,
   createSurvey,
   removeSurvey,
   type SurveyFlags,
+  type SurveyInput,
 } from '../../surveys/commands/surveys.ts';
 import { findSurvey, listSurveys, type SurveyRow } from '../../surveys/rows/surveys.ts';
 import { SURVEY_TYPES } from '../../surveys/rules/surveys.ts';
@@ -20,20 +22,48 @@ import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { flagCommands } from '../flags/dependencies.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
+import { actionIds } from './survey-actions.ts';
 import { inputOf, newSurvey, survey, surveyInput, surveyView } from './survey-schema.ts';
 
 const TAGS = ['surveys'];
 const PREFIX = '/api/projects/:project_id/surveys/';
 const READ = 'survey:read';
 const WRITE = 'survey:write';
+const idsIn = (text: string): string[] =>
+  text.split(',').flatMap((id) => (isUuid(id.trim()) ? id.trim() : []));
 const params = z.object({ project_id: z.string() });
 const surveyParams = params.extend({ id: z.string() });
 
+/** The steps of the course of a survey. Undefined: it has been made already. */
+const STEPS: { name: string; summary: string; decide: (row: SurveyRow) => SurveyInput | undefined }[] = [
+  {
+    ...{ name: 'launch', summary: 'Start a survey now' },
+    decide(row) {
+      if (row.archived) throw refuse.invalid('archived', 'An archived survey cannot start.');
+      if (row.end_date !== null) {
+        throw refuse.invalid('end_date', 'The survey is over. It goes on when `end_date` is set to null.');
+      }
+      return row.start_date === null ? { start_date: new Date().toISOString() } : undefined;
+    },
+  },
+  {
+    ...{ name: 'stop', summary: 'End a survey now' },
+    decide(row) {
+      if (row.archived) throw refuse.invalid('archived', 'An archived survey does not run.');
+      return row.end_date === null ? { end_date: new Date().toISOString() } : undefined;
+    },
+  },
+];
+
 /** The flags of surveys, made by the commands of flags. */
 const surveyFlags = (commands: FlagChangeDependencies): SurveyFlags => ({
-  async exists(client, projectId, flagId) {
+  async variants(client, projectId, flagId) {
     const flag = await findFlag(client, { projectId, flagId });
-    return flag !== undefined && !flag.deleted;
+    if (!flag || flag.deleted) return undefined;
+    const { multivariate } = JSON.parse(flag.filters) as {
+      multivariate?: { variants?: { key: string }[] } | null;
+    };
+    return (multivariate?.variants ?? []).map((one) => one.key);
   },
   create: async (client, actor, projectId, flag) =>
     (await createFlagIn(client, commands, actor, projectId, flag)).id,
@@ -54,10 +84,17 @@ export function surveyRoutes(app: App, deps: ApiDependencies): void {
     return row;
   }
 
-  /** Who links a flag comes to see its filters, and shows them to all who may read surveys. */
-  function requireLink({ body, caller }: FastifyRequest, before: number | null): void {
-    const { linked_flag_id: flagId } = body as { linked_flag_id?: number | null };
-    if (typeof flagId === 'number' && flagId !== before) requireScope(caller, 'feature_flag:read');
+  /**
+   * Who links a flag comes to see its filters, and shows them to all who may read surveys. Who names an action shows its steps to
+   * clients.
+   */
+  function requireLinks({ body, caller }: FastifyRequest, before: SurveyRow | null): void {
+    const { linked_flag_id: flagId, conditions } = body as Pick<SurveyInput, 'linked_flag_id' | 'conditions'>;
+    if (typeof flagId === 'number' && flagId !== before?.linked_flag_id) {
+      requireScope(caller, 'feature_flag:read');
+    }
+    const known = new Set(actionIds(before?.conditions));
+    if (actionIds(conditions).some((id) => !known.has(id))) requireScope(caller, 'action:read');
   }
 
   app.get(
@@ -71,6 +108,9 @@ export function surveyRoutes(app: App, deps: ApiDependencies): void {
         querystring: pageQuery.extend({
           search: z.string().max(400).optional().meta({ description: 'In the name and the description.' }),
           archived: z.enum(['true', 'false']).optional(),
+          ids: z.string().max(4_000).optional().meta({
+            description: 'Only these, with commas between them. Those that are not there are left out.',
+          }),
           type: z.enum(SURVEY_TYPES).optional(),
         }),
         response: { 200: page(survey) },
@@ -78,10 +118,11 @@ export function surveyRoutes(app: App, deps: ApiDependencies): void {
     },
     async (request) => {
       const wanted = pageOf(request.query);
-      const { search, archived, type } = request.query;
+      const { search, archived, type, ids } = request.query;
       const { count, rows } = await listSurveys(pool, {
         ...{ ...wanted, projectId: request.project.id, search, type },
         archived: archived === undefined ? undefined : archived === 'true',
+        ids: ids ? idsIn(ids) : undefined,
       });
       return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, await mapInTurns(rows, surveyView));
     },
@@ -94,7 +135,7 @@ export function surveyRoutes(app: App, deps: ApiDependencies): void {
       schema: { tags: TAGS, summary: 'Create a survey', params, body: newSurvey, response: { 201: survey } },
     },
     async (request, reply) => {
-      requireLink(request, null);
+      requireLinks(request, null);
       const input = inputOf(request.body);
       const made = await createSurvey(commands, actorOf(request), request.project.id, input);
       reply.code(201);
@@ -126,10 +167,25 @@ export function surveyRoutes(app: App, deps: ApiDependencies): void {
       },
       handler: async (request) => {
         const row = await findOne(request);
-        requireLink(request, row.linked_flag_id);
-        return surveyView(await changeSurvey(commands, actorOf(request), keyOf(row), inputOf(request.body)));
+        requireLinks(request, row);
+        const input = inputOf(request.body);
+        return surveyView(await changeSurvey(commands, actorOf(request), keyOf(row), () => input));
       },
     });
+  }
+
+  for (const { name, summary, decide } of STEPS) {
+    app.post(
+      `${PREFIX}:id/${name}/`,
+      {
+        config: { access: { scope: WRITE } },
+        schema: { tags: TAGS, summary, params: surveyParams, response: { 200: survey } },
+      },
+      async (request) => {
+        const key = keyOf(await findOne(request));
+        return surveyView(await changeSurvey(commands, actorOf(request), key, decide));
+      },
+    );
   }
 
   app.delete(

@@ -17,7 +17,9 @@ import {
   updateSurvey,
 } from '../rows/surveys.ts';
 import { lostBranch } from '../rules/questions.ts';
+import { unshowable } from '../rules/shown.ts';
 import {
+  ANY_VARIANT,
   internalFilters,
   internalKey,
   isRunning,
@@ -31,7 +33,8 @@ type Filters = Record<string, unknown>;
 
 /** What surveys need of feature flags. All of it happens in the transaction of the survey. */
 export interface SurveyFlags {
-  exists(client: Transaction, projectId: number, flagId: number): Promise<boolean>;
+  /** The keys of the variants of a flag. Undefined: there is no such flag. */
+  variants(client: Transaction, projectId: number, flagId: number): Promise<string[] | undefined>;
   create(
     client: Transaction,
     actor: Actor,
@@ -111,6 +114,13 @@ function check(fields: SurveyFields): void {
   }
 }
 
+/** Refuses questions and an appearance that pages could not show, or that would be programs in them. */
+function checkShown(input: SurveyInput, { questions, appearance }: SurveyFields): void {
+  if (input.questions === undefined && input.appearance === undefined) return;
+  const found = unshowable(questions, appearance);
+  if (found) throw refuse.invalid(found.field, found.message);
+}
+
 /** About how much a survey takes. */
 const documentBytes = ({ description, questions, conditions, appearance }: SurveyFields): number =>
   Buffer.byteLength(JSON.stringify([description, questions, conditions, appearance]));
@@ -154,14 +164,34 @@ function iterationOf(fields: SurveyFields, before: number | null, now: number) {
 const identified = (questions: SurveyFields['questions']): SurveyFields['questions'] =>
   questions.map((one) => (one.id ? one : { ...one, id: uuidv7() }));
 
+/** Refuses a linked flag that is not there, and a variant that it does not have: nobody would ever see the survey. */
 async function checkLinked(
   { flags }: SurveyCommandDependencies,
   client: Transaction,
   projectId: number,
-  flagId: number | null,
+  input: SurveyInput,
+  { linked_flag_id: flagId, conditions }: SurveyFields,
 ): Promise<void> {
-  if (flagId === null || (await flags.exists(client, projectId, flagId))) return;
-  throw refuse.invalid('linked_flag_id', 'Feature Flag with this ID does not exist');
+  const variant = conditions?.linkedFlagVariant;
+  const isNamed = typeof variant === 'string' && variant !== '';
+  if (flagId === null) {
+    if (!isNamed || !input.conditions) return;
+    const message = 'linkedFlagVariant can only be used when a linked_flag_id is specified';
+    throw refuse.invalid('conditions', message);
+  }
+  if (!input.linked_flag_id && !input.conditions) return;
+  const variants = await flags.variants(client, projectId, flagId);
+  if (!variants) {
+    if (!input.linked_flag_id) return;
+    throw refuse.invalid('linked_flag_id', 'Feature Flag with this ID does not exist');
+  }
+  if (!isNamed || variant === ANY_VARIANT || variants.includes(variant)) return;
+  throw refuse.invalid(
+    'conditions',
+    variants.length === 0
+      ? `Feature flag variant '${variant}' specified but the linked feature flag has no variants`
+      : `Feature flag variant '${variant}' does not exist. Available variants: ${variants.join(', ')}`,
+  );
 }
 
 /** Makes the flag that decides who sees a survey what it must be. Answers its id. */
@@ -209,11 +239,12 @@ export function createSurvey(
     ...{ current_iteration: null, current_iteration_start_date: null },
   };
   check(draft);
+  checkShown(input, draft);
   Object.assign(draft, iterationOf(draft, null, Date.now()));
   return changeTransaction(deps.pool, projectId, async (client) => {
     if (!(await lockProject(client, projectId))) throw refuse.absent('Project not found.');
     await checkRoom(client, projectId, null, draft);
-    await checkLinked(deps, client, projectId, draft.linked_flag_id);
+    await checkLinked(deps, client, projectId, input, draft);
     const active = isRunning(draft);
     const about = { projectId, id, name: draft.name, flagId: null, active };
     const targetingFlag = await setTargeting(deps, client, actor, about, targeting);
@@ -237,12 +268,23 @@ const given = <T extends object>(input: T) =>
     Object.entries(input).filter(([, value]) => value !== undefined),
   ) as Partial<SurveyFields>;
 
-/** Changes a survey. Its flags follow: they are on while it runs. */
+/** Refuses to let a survey go on whose last iteration is over: maintenance would end it again within minutes. */
+function checkResumed(before: SurveyRow, fields: SurveyFields, now: number): void {
+  if (before.end_date === null || !isRunning(fields) || iterationAt(fields, now) !== 'over') return;
+  const message =
+    'The last iteration of the survey is over. Let it go on with a higher `iteration_count`, or with 0, without iterations.';
+  throw refuse.invalid('end_date', message);
+}
+
+/**
+ * Changes a survey. Its flags follow: they are on while it runs. What changes may depend on what the survey is. Undefined: nothing
+ * changes.
+ */
 export function changeSurvey(
   deps: SurveyCommandDependencies,
   actor: Actor,
   key: SurveyKey,
-  { targeting, ...input }: SurveyInput,
+  decide: (before: SurveyRow) => SurveyInput | undefined,
 ): Promise<SurveyRow> {
   const { projectId, surveyId: id } = key;
   return changeTransaction(deps.pool, projectId, async (client) => {
@@ -250,12 +292,17 @@ export function changeSurvey(
     await lockSurvey(client, key);
     const before = await findSurvey(client, key);
     if (!before) throw refuse.absent();
+    const decided = decide(before);
+    if (!decided) return before;
+    const { targeting, ...input } = decided;
     const fields: SurveyFields = { ...before, ...given(input) };
     fields.questions = identified(fields.questions);
     check(fields);
+    checkShown(input, fields);
+    checkResumed(before, fields, Date.now());
     if (documentBytes(fields) > documentBytes(before)) await checkRoom(client, projectId, id, fields);
     Object.assign(fields, iterationOf(fields, before.current_iteration, Date.now()));
-    if (input.linked_flag_id) await checkLinked(deps, client, projectId, input.linked_flag_id);
+    await checkLinked(deps, client, projectId, input, fields);
     const active = isRunning(fields);
     // Flags that somebody has deleted meanwhile count as if there were none.
     const about = { projectId, id, name: fields.name, active };

@@ -29,6 +29,9 @@ export interface Course {
 export const isRunning = ({ start_date, end_date, archived }: Course): boolean =>
   start_date !== null && end_date === null && !archived;
 
+/** The variant of a linked flag that stands for all of them. */
+export const ANY_VARIANT = 'any';
+
 /** The flags of surveys begin so. Server SDKs do not load them. */
 const PREFIX = 'survey-targeting-';
 

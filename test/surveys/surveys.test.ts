@@ -24,6 +24,7 @@ const commandsOfFlags = () => ({
 });
 const open = { type: 'open', question: 'Why?' };
 const NOW = new Date().toISOString();
+const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
 async function create(body: object = {}, tenant = anna) {
   const made = await ask(
     'POST',
@@ -50,9 +51,10 @@ const flags = async (tenant: Tenant, properties = {}) => {
 describe('a survey', () => {
   test('is a draft until it begins; then clients get it, and its flag is on until it ends', async () => {
     const tenant = await api.createTenant('Course');
-    const draft = await create({ appearance: { zIndex: '9' }, conditions: { url: '/shop' } }, tenant);
+    const given = { description: 'Notes', appearance: { zIndex: '9' }, conditions: { url: '/shop' } };
+    const draft = await create(given, tenant);
     expect(draft).toMatchObject({
-      ...{ start_date: null, end_date: null, archived: false, schedule: 'once', description: '' },
+      ...{ start_date: null, end_date: null, archived: false, schedule: 'once', description: 'Notes' },
       created_by: { email: tenant.email },
       questions: [{ ...open, id: expect.any(String) }],
       internal_targeting_flag: { key: `survey-targeting-${draft.id}`, active: false },
@@ -63,7 +65,8 @@ describe('a survey', () => {
     await eventually(async () => (await offered(tenant)).length === 1);
     expect(await offered(tenant)).toEqual([
       {
-        ...{ id: draft.id, name: 'S', description: '', type: 'popover', schedule: 'once' },
+        // Descriptions are for those who manage surveys.
+        ...{ id: draft.id, name: 'S', type: 'popover', schedule: 'once' },
         ...{ questions: draft.questions, conditions: { url: '/shop' }, appearance: { zIndex: '9' } },
         ...{ start_date: expect.any(String), end_date: null, enable_partial_responses: false },
         ...{ linked_flag_key: null, targeting_flag_key: null, feature_flag_keys: null },
@@ -315,6 +318,34 @@ describe('a survey', () => {
     expect(refused.body.detail).toContain(text);
   });
 
+  test('is started and ended by routes of their own, each once', async () => {
+    const { id } = await create();
+    const step = (name: string, of = id) => ask('POST', `surveys/${of}/${name}/`);
+    const early = await step('stop');
+    expect([early.status, early.body.detail]).toEqual([400, 'A survey that has not begun cannot end.']);
+    const started = await step('launch');
+    expect([started.status, started.body.internal_targeting_flag.active]).toEqual([200, true]);
+    expect((await step('launch')).body.start_date).toBe(started.body.start_date);
+    const ended = await step('stop');
+    expect([ended.status, ended.body.internal_targeting_flag.active]).toEqual([200, false]);
+    expect((await step('stop')).body.end_date).toBe(ended.body.end_date);
+    expect((await step('launch')).body.attr).toBe('end_date');
+    const archived = await create({ archived: true });
+    for (const name of ['launch', 'stop']) {
+      expect((await step(name, archived.id)).body.attr).toBe('archived');
+    }
+  });
+
+  test('whose last iteration is over goes on only with more of them', async () => {
+    const { id } = await create({ iteration_count: 2, iteration_frequency_days: 30 });
+    await change(id, { start_date: daysAgo(100) });
+    await change(id, { end_date: NOW });
+    const refused = await change(id, { end_date: null });
+    expect([refused.status, refused.body.attr]).toEqual([400, 'end_date']);
+    const resumed = await change(id, { end_date: null, iteration_count: 5 });
+    expect([resumed.status, resumed.body.current_iteration]).toEqual([200, 4]);
+  });
+
   test('branches, and keeps what clients will know later', async () => {
     const questions = [
       { ...open, id: 'mine', later: { x: 1 }, branching: { type: 'specific_question', index: 1 } },
@@ -338,6 +369,8 @@ describe('a survey', () => {
       ['?archived=true', 1],
       ['?type=widget', 1],
       ['?type=api', 0],
+      [`?ids=${made.id},%20${crypto.randomUUID()},none`, 1],
+      ['?ids=none', 0],
     ] as const) {
       expect((await ask('GET', `surveys/${query}`, undefined, tenant)).body.count).toBe(count);
     }

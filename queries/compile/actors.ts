@@ -40,7 +40,7 @@ const ALSO_KNOWN: Readonly<Record<string, string>> = {
 
 /** Compiles a list of persons. */
 export async function compileActors(parser: Parser, job: QueryJob, request: ActorsQuery): Promise<Selected> {
-  if (job.form === 'file') {
+  if (job.form !== 'answer') {
     throw new QueryError(
       'query__kind',
       'A list of persons is answered as JSON only. Select from persons in a HogQLQuery.',

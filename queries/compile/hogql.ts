@@ -60,7 +60,7 @@ export const print = (
     ...(source !== undefined && { source }),
     limits: {
       ...QUERY_LIMITS,
-      ...(form === 'file' || rows === null
+      ...(form !== 'answer' || rows === null
         ? { defaultRows: null, maxRows: null }
         : { defaultRows: rows, maxRows: Math.max(MOST_ROWS, rows) }),
     },

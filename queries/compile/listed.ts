@@ -96,7 +96,7 @@ export async function compileListing(parser: Parser, job: QueryJob, listing: Lis
       : null;
   const [grouped, single] = [tests.filter(isOfGroups), tests.filter((one) => !isOfGroups(one))];
   const where = [...listing.where, ...single.map((one) => one.expr)];
-  const isFile = job.form === 'file';
+  const isFile = job.form !== 'answer';
   const limit = isFile ? listing.limit || null : Math.min(listing.limit || DEFAULT_ROWS, MOST_ROWS);
   const offset = listing.offset ?? 0;
   const base = selection({
@@ -195,6 +195,16 @@ function laidOut(
 /** An expression without the name that it is given. */
 export const bare = (expr: Expr): Expr => (expr.kind === 'alias' ? expr.expr : expr);
 
+const DIRECTION = /\s+(asc|desc)\s*$/i;
+
+/** Finds the direction of an order, before a remark or behind it: `timestamp DESC -- Time`, `timestamp -- Time DESC`. */
+function directed(text: string): { code: string; direction: string | undefined } {
+  const last = DIRECTION.exec(text)?.[1];
+  const code = codeOf(text.replace(DIRECTION, ''));
+  const direction = last ?? DIRECTION.exec(code)?.[1];
+  return { code: code.replace(DIRECTION, ''), direction: direction?.toUpperCase() };
+}
+
 /** Reads an order: `-timestamp`, `timestamp DESC`, `count()`, `person_display_name`. */
 function ordered(
   parser: Pick<Parser, 'expression'>,
@@ -203,10 +213,9 @@ function ordered(
 ): Promise<(Order & { written: Written })[]> {
   return Promise.all(
     texts.map(async (text, index) => {
-      const code = codeOf(text);
-      const direction = /\s+(asc|desc)$/i.exec(code)?.[1]?.toUpperCase();
+      const { code, direction } = directed(text);
       const isReversed = direction === undefined && code.startsWith('-');
-      const plain = isReversed ? code.slice(1) : code.replace(/\s+(?:asc|desc)$/i, '');
+      const plain = isReversed ? code.slice(1) : code;
       const place = `query__orderBy__${index}`;
       const named = Object.hasOwn(special, plain) ? special[plain] : undefined;
       const part = named?.order === undefined ? undefined : named.parts[named.order];

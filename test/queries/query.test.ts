@@ -322,6 +322,7 @@ describe('a list of events', () => {
     expect(await named(['person_display_name'])).toEqual(names);
     expect(await named(['-person_display_name'])).toEqual(names.toReversed());
     expect(await named(['person_display_name desc'], { limit: 1 })).toEqual(['nobody']);
+    expect(await named(['person_display_name -- Person  DESC'])).toEqual(names.toReversed());
     const counted = await events({
       select: ['count()', 'person_display_name'],
       orderBy: ['person_display_name'],
@@ -374,6 +375,8 @@ describe('a list of events', () => {
     [{ before: '2026-03-10T12:02:00Z' }, [2, 1]],
     [{ orderBy: ['timestamp ASC'], limit: 2, offset: 1 }, [2, 3]],
     [{ orderBy: ['event', '-timestamp'] }, [2, 1, 4, 3]],
+    [{ orderBy: ['timestamp ASC -- Time', 'uuid'], limit: 2 }, [1, 2]],
+    [{ orderBy: ['timestamp -- Time ASC'], limit: 2 }, [1, 2]],
   ])('%j chooses', async (query, expected) => {
     const { results } = await events({ select: ['uuid', 'timestamp'], ...query });
     expect(results.map((row) => row[0])).toEqual(expected.map(uuid));

@@ -129,6 +129,16 @@ describe('the whole result of a query', () => {
       plain.map((text) => (['-2', '-2.5e3', 'a=1', '""'].includes(text) ? text : `'${text}`)),
     );
   });
+  test.each([
+    select('select arrayJoin(range(60000)) as n from events limit 200000'),
+    select('select arrayJoin(range(60000)) as n from events'),
+    { kind: 'EventsQuery', select: ['arrayJoin(range(60000)) as n'], after: 'all' },
+  ])('is as long without formulas as with them: %j', async (query) => {
+    const lines = async (more: string) =>
+      (await (await post(query, `csv${more}`)).text()).split('\r\n').length;
+    // Two events, a header and the end.
+    expect([await lines(''), await lines('&escape_formulas=true')]).toEqual([120_002, 120_002]);
+  });
   test('is JSON lines', async () => {
     const lines = (await ofAnna(SELECT, 'jsonl')).toString().trimEnd().split('\n');
     expect(lines.map((line) => JSON.parse(line))).toEqual([

@@ -64,6 +64,15 @@ const keepsRows = (node: SelectQuery): boolean =>
 const hasWindow = (node: Expr): boolean =>
   node.kind === 'windowFunction' || (node.kind === 'alias' && hasWindow(node.expr));
 
+/** Prints the named windows. The result of a window cannot define one, so the name of such a column means what it hides. */
+function printWindows(place: Place, node: SelectQuery): void {
+  const { scope } = place;
+  const hidden = [...scope.aliases].filter(([name, expr]) => hasWindow(expr) && !scope.expanding.has(name));
+  for (const [name] of hidden) scope.expanding.add(name);
+  for (const [name, window] of node.windows) scope.windows.set(name, printWindow(place, window));
+  for (const [name] of hidden) scope.expanding.delete(name);
+}
+
 function printQuery(printer: Printer, node: SelectQuery, parent: Scope | null, top: boolean): PrintedQuery {
   refuse(node);
   const scope = new Scope(parent);
@@ -72,7 +81,7 @@ function printQuery(printer: Printer, node: SelectQuery, parent: Scope | null, t
   const from = printFrom(place, node);
   for (const one of node.select) if (one.kind === 'alias') scope.aliases.set(one.alias, one.expr);
   const select = expandStars(place, node.select);
-  for (const [name, window] of node.windows) scope.windows.set(name, printWindow(place, window));
+  printWindows(place, node);
   const where = conditions(place, [node.prewhere, node.where]);
   const groupBy = printGroupBy(place, node, select);
   const values = select.map((one) => printer.measured(() => ({ value: printExpr(place, one) })));

@@ -18,7 +18,8 @@ const OPERATORS: Record<string, Sql> = {
 } satisfies Partial<Record<SetOperator, Sql>>;
 
 /**
- * Prints UNION, INTERSECT and EXCEPT, from left to right. Columns are matched by position. The first query names them.
+ * Prints UNION, INTERSECT and EXCEPT, from left to right, but INTERSECT before the others. Columns are matched by position. The
+ * first query names them, and all of them see what its WITH defines.
  */
 export function printSetQuery(
   printer: Printer,
@@ -28,7 +29,10 @@ export function printSetQuery(
 ): PrintedQuery {
   const scope = new Scope(parent);
   defineCtes(scope, node.ctes);
+  if (node.first.kind === 'selectQuery') defineCtes(scope, node.first.ctes);
   const first = printPart(printer, node.first, scope);
+  /** What is printed before the last operator that is no INTERSECT, and what is behind it. */
+  let before = NOTHING;
   let text = sql`(${first.sql})`;
   for (const { operator, query } of node.rest) {
     const made = Object.hasOwn(OPERATORS, operator) ? OPERATORS[operator] : undefined;
@@ -36,7 +40,12 @@ export function printSetQuery(
     const next = printPart(printer, query, scope);
     for (const [index, column] of first.columns.entries()) addSize(column, next.columns[index]);
     checkColumns(first.columns, next.columns, query.span ?? node.span);
-    text = sql`(${text} ${made} (${next.sql}))`;
+    if (operator.startsWith('INTERSECT')) {
+      text = sql`(${text} ${made} (${next.sql}))`;
+      continue;
+    }
+    before = sql`${before === NOTHING ? text : sql`(${before}${text})`} ${made} `;
+    text = sql`(${next.sql})`;
   }
   const outer = printer.name('t');
   const order = (node.orderBy ?? []).map((one) => {
@@ -51,7 +60,7 @@ export function printSetQuery(
   });
   const ordered = order.length > 0 ? sql` order by ${join(order)}` : NOTHING;
   const limit = printLimit({ printer, scope }, node, top);
-  return { sql: sql`select * from (${text}) as ${outer}${ordered}${limit}`, columns: first.columns };
+  return { sql: sql`select * from (${before}${text}) as ${outer}${ordered}${limit}`, columns: first.columns };
 }
 
 /** A column of both queries is as large as that of either. */

@@ -208,10 +208,16 @@ export const DATES: FunctionTable = {
   dateTrunc,
   date_trunc: dateTrunc,
   formatDateTime: format,
-  to_char: custom(2, 2, ({ place, args, span }) => ({
-    sql: sql`to_char(${wall(place, args[0]!, span)}, ${shortFormat(coerced(place, args[1]!, 'string', span))})`,
-    type: 'string',
-  })),
+  to_char: custom(2, 2, (call) => {
+    const { place, args, span } = call;
+    const picture = args[1]!;
+    // Formats of ClickHouse are taken, too: PostHog has no others.
+    if (typeof picture.literal === 'string' && picture.literal.includes('%')) return format.print!(call);
+    return {
+      sql: sql`to_char(${wall(place, args[0]!, span)}, ${shortFormat(coerced(place, picture, 'string', span))})`,
+      type: 'string',
+    };
+  }),
   dateName: custom(2, 2, ({ place, args, span }) => {
     const names: Record<string, Sql> = {
       month: sql`'FMMonth'`,

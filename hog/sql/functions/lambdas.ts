@@ -61,19 +61,27 @@ function each<T>(
 /** The most arrays that a lambda can go through at once. */
 export const ARRAYS = 16;
 
+/**
+ * Prints the results of a lambda as a table. An aggregate of an expression without a parameter would be one of the query around,
+ * because Postgres finds the query of an aggregate by the columns in it.
+ */
+const resultsOf = (result: Sql, order: Sql, from: Sql, alias: Sql): Sql =>
+  sql`(select ${result}, ${order} from ${from}) as ${alias}(x, n)`;
+
 const arrayMap = lazy(2, 1 + ARRAYS, (place, node) =>
   each(place, node, ({ from, order, body }) => {
     const made = printExpr(place, body.body as Call);
     if (isArray(made.type)) throw unsupported('An array of arrays', node.span);
     const type = postgresType(made.type);
-    const element = sql`(${made.sql})::${type}`;
+    const results = place.printer.name('v');
+    const element = sql`${results}.x`;
     const list = bounded(
       place,
       { sql: element, type: made.type },
-      sql`array_agg(${element} order by ${order})`,
+      sql`array_agg(${element} order by ${results}.n)`,
     );
     return {
-      sql: sql`(select coalesce(${list}, array[]::${type}[]) from ${from})`,
+      sql: sql`(select coalesce(${list}, array[]::${type}[]) from ${resultsOf(sql`(${made.sql})::${type}`, order, from, results)})`,
       type: { array: made.type },
       built: 1,
     };
@@ -104,7 +112,11 @@ const reduction = (name: Sql, type: (of: Type) => Type, empty: Sql | null): Func
       return { sql: empty ? sql`coalesce(${whole}, ${empty})` : whole, type: result };
     };
     if (node.args.length > 1) {
-      return each(place, node, ({ from, body }) => finish(from, printExpr(place, body.body as Call)));
+      return each(place, node, ({ from, order, body }) => {
+        const made = printExpr(place, body.body as Call);
+        const results = place.printer.name('v');
+        return finish(resultsOf(made.sql, order, from, results), { sql: sql`${results}.x`, type: made.type });
+      });
     }
     const array = printExpr(place, node.args[0]!);
     const alias = place.printer.name('v');

@@ -14,10 +14,10 @@ export interface ExpressionOptions {
   /** The current time and time zone. Relative dates are resolved when the expression is built. */
   moment: Moment;
   /**
-   * Where the expression runs. In `realtime` (bytecode, JavaScript) there are no cohorts. In a query over persons or
-   * groups, properties are those of the row.
+   * Where the expression runs. In `realtime` (bytecode, JavaScript) there are no cohorts. In a query over persons,
+   * groups or sessions, properties are those of the row.
    */
-  scope: 'realtime' | 'events' | 'persons' | 'groups';
+  scope: 'realtime' | 'events' | 'persons' | 'groups' | 'sessions';
   /** Returns whether a property is declared as a boolean. */
   isBoolean?: (filter: PropertyFilter) => boolean;
   /** The parsed expressions of `hogql` filters by their text; see `hogqlSources`. */
@@ -78,6 +78,7 @@ function subjectOf(filter: PropertyFilter, options: ExpressionOptions): Expr {
   if (own !== undefined && type !== own) {
     throw new FilterError(`The '${type}' property filter does not work in '${own}' scope`, '', 'unsupported');
   }
+  if (own === 'session') return build.field(key);
   if (own !== undefined) return build.field('properties', key);
   if (type === 'event') {
     if (key === '$elements_chain') return build.field('elements_chain');
@@ -95,6 +96,7 @@ function subjectOf(filter: PropertyFilter, options: ExpressionOptions): Expr {
 const OWN_TYPE: Partial<Record<ExpressionOptions['scope'], PropertyFilter['type']>> = {
   persons: 'person',
   groups: 'group',
+  sessions: 'session',
 };
 
 /**

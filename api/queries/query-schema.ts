@@ -18,9 +18,17 @@ const limit = z
   .meta({ description: 'Rows of the page: 100 by default, 50,000 at most.' });
 const offset = z.int().min(0).max(MOST_OFFSET).nullish();
 
+/** What clients of PostHog say beside a query. Other fields are refused: a misspelt condition would otherwise show everything. */
+const ignored = z
+  .unknown()
+  .optional()
+  .transform(() => undefined)
+  .meta({ description: 'Has no effect.' });
+const besides = { name: ignored, tags: ignored, version: ignored, modifiers: ignored, response: ignored };
+
 const queryFilters = z
-  .object({
-    dateRange: z.object({ date_from: moment, date_to: moment }).nullish().meta({
+  .strictObject({
+    dateRange: z.strictObject({ date_from: moment, date_to: moment, explicitDate: ignored }).nullish().meta({
       description:
         'From `date_from` on, and before `date_to`. Dates without an offset are in the zone of the project.',
     }),
@@ -30,7 +38,7 @@ const queryFilters = z
   .meta({ id: 'QueryFilters', description: 'What stands for `{filters}` in the text of a query.' });
 
 const hogQLQuery = z
-  .object({
+  .strictObject({
     kind: z.literal('HogQLQuery'),
     query: z.string().min(1).max(MOST_TEXT).meta({ description: 'A SELECT in HogQL.' }),
     values: z.record(z.string().max(400), z.unknown()).nullish().meta({
@@ -38,11 +46,14 @@ const hogQLQuery = z
         'What stands for placeholders such as `{name}`: texts, numbers, true, false, null, and lists of these.',
     }),
     filters: queryFilters.nullish(),
+    explain: z.boolean().nullish().meta({ description: 'The same as `explain` beside the query.' }),
+    variables: ignored,
+    ...besides,
   })
   .meta({ id: 'HogQLQuery' });
 
 const eventsQuery = z
-  .object({
+  .strictObject({
     kind: z.literal('EventsQuery'),
     select: texts.min(1).meta({
       description:
@@ -63,11 +74,12 @@ const eventsQuery = z
     orderBy: texts.nullish().meta({ description: 'Expressions in HogQL, with `DESC` behind or `-` before.' }),
     limit,
     offset,
+    ...besides,
   })
   .meta({ id: 'EventsQuery' });
 
 const actorsQuery = z
-  .object({
+  .strictObject({
     kind: z.literal('ActorsQuery'),
     select: texts.nullish().meta({
       description:
@@ -85,6 +97,7 @@ const actorsQuery = z
     source: z
       .null('A list of persons by a query about events is not supported: select persons in a HogQLQuery.')
       .optional(),
+    ...besides,
   })
   .meta({ id: 'ActorsQuery' });
 

@@ -7,7 +7,7 @@ import {
   readFilters,
 } from '../../properties/index.ts';
 import { instantText, type Moment, parseDate, parseRelativeDate } from '../../values/dates.ts';
-import type { QueryFilters, QueryJob } from '../rules/request.ts';
+import type { QueryJob } from '../rules/request.ts';
 import { QueryError } from '../rules/request.ts';
 import { of } from './faults.ts';
 
@@ -30,7 +30,7 @@ export const instant = (at: number | string): Expr =>
   build.call('toDateTime64', build.constant(typeof at === 'number' ? instantText(at) : at), build.integer(6));
 
 /** Builds the condition of a document of filters. */
-function propertyCondition(
+export function propertyCondition(
   document: unknown,
   {
     parser,
@@ -56,30 +56,5 @@ export async function givenConditions(
   return [
     ...(await propertyCondition(properties, { ...around, field: 'query__properties' })),
     ...(await propertyCondition(fixedProperties, { ...around, field: 'query__fixedProperties' })),
-  ];
-}
-
-/** Builds the conditions on events that stand beside a query. The range has its beginning in it, and not its end. */
-export async function eventConditions(
-  { dateRange, properties, filterTestAccounts }: QueryFilters,
-  { parser, job, field }: { parser: Pick<Parser, 'expression'>; job: QueryJob; field: string },
-): Promise<Expr[]> {
-  const moment = momentOf(job);
-  const from = instantOf(dateRange?.date_from, moment, `${field}__dateRange__date_from`);
-  const to = instantOf(dateRange?.date_to, moment, `${field}__dateRange__date_to`);
-  const timestamp = build.field('timestamp');
-  const scope = 'events';
-  return [
-    ...(from === null ? [] : [build.compare('>=', timestamp, instant(from))]),
-    ...(to === null ? [] : [build.compare('<', timestamp, instant(to))]),
-    ...(await propertyCondition(properties, { parser, job, scope, field: `${field}__properties` })),
-    ...(filterTestAccounts
-      ? await propertyCondition(job.testAccounts, {
-          parser,
-          job,
-          scope,
-          field: `${field}__filterTestAccounts`,
-        })
-      : []),
   ];
 }

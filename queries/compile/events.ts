@@ -15,7 +15,7 @@ import {
   type QueryJob,
 } from '../rules/request.ts';
 import type { Selected } from './columns.ts';
-import { eventConditions, givenConditions, instant, instantOf, momentOf } from './conditions.ts';
+import { givenConditions, instant, instantOf, momentOf, propertyCondition } from './conditions.ts';
 import { of } from './faults.ts';
 import { print } from './hogql.ts';
 import { bare, blaming, type Column, compileListing, parsed, type SpecialColumn } from './listed.ts';
@@ -155,7 +155,11 @@ async function conditions(parser: Parser, job: QueryJob, request: EventCondition
     ...(distinctId ? [build.compare('==', field('distinct_id'), constant(distinctId))] : []),
     ...(personId ? [build.compare('==', field('person_id'), constant(personId))] : []),
     ...(await actionCondition(parser, job, request)),
-    ...(await eventConditions({ filterTestAccounts }, { parser, job, field: 'query' })),
+    ...(filterTestAccounts
+      ? await propertyCondition(job.testAccounts, {
+          ...{ parser, job, scope, field: 'query__filterTestAccounts' },
+        })
+      : []),
     ...(await givenConditions(request, { parser, job, scope })),
   ];
 }

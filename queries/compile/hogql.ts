@@ -4,11 +4,11 @@ import { SourceError } from '../../hog/errors.ts';
 import type { Parser } from '../../hog/parser/index.ts';
 import { createSchema, printStatement, QUERY_LIMITS } from '../../hog/sql/index.ts';
 import { selectText } from '../../hog/text/index.ts';
-import type { HogQLQuery, QueryJob } from '../rules/request.ts';
+import { type HogQLQuery, QueryError, type QueryJob } from '../rules/request.ts';
 import { plainColumns, type Selected } from './columns.ts';
-import { eventConditions } from './conditions.ts';
 import { of } from './faults.ts';
-import { filled } from './placeholders.ts';
+import { filled, filteredTables } from './placeholders.ts';
+import { filterFillings } from './query-filters.ts';
 
 export const DEFAULT_ROWS = 100;
 export const MOST_ROWS = 50_000;
@@ -18,11 +18,18 @@ const hasLimit = (node: SelectNode): boolean => node.kind !== 'valuesQuery' && n
 
 /** Compiles a whole SELECT. In an answer, one without a LIMIT gets one, and the answer tells whether there is more. */
 export async function compileHogQL(parser: Parser, job: QueryJob, request: HogQLQuery): Promise<Selected> {
-  const { query: source, values, filters } = request;
-  const conditions = await eventConditions(filters ?? {}, { parser, job, field: 'query__filters' });
+  const { query: source, filters } = request;
+  const values = request.values ?? {};
+  if (filters && Object.hasOwn(values, 'filters')) {
+    throw new QueryError('query__values', '{filters} has a value, and there are filters: give one of both.');
+  }
   return of('query', async () => {
     const read = await parser.select(source);
-    const tree = placed(source, () => filled(read, { values: values ?? {}, filters: conditions }));
+    const tables = placed(source, () => filteredTables(read, values));
+    // What is wrong with filters is told also where the text names none.
+    const filtered = tables.size > 0 ? tables : (['events'] as const);
+    const fillings = { values, filters: await filterFillings(filters ?? {}, filtered, { parser, job }) };
+    const tree = placed(source, () => filled(read, fillings));
     const isPaged = job.form === 'answer' && !hasLimit(tree);
     const page = isPaged ? { limit: DEFAULT_ROWS, offset: 0 } : null;
     const statement = print(tree, job, { source, rows: isPaged ? DEFAULT_ROWS + 1 : MOST_ROWS });

@@ -14,6 +14,7 @@ import {
 } from '../access.ts';
 import { CommandError, remark, UsageError } from '../context.ts';
 import { writeDownload } from '../download.ts';
+import { inert, inertJson } from '../inert.ts';
 import { csvLines, type Table, tableLines } from '../tables.ts';
 
 const SHOWN = ['table', 'csv', 'json'] as const;
@@ -157,12 +158,23 @@ async function inBackground(access: Access, query: object | undefined, known = '
 function showRows(answer: Answer, format: Shown, isSheet: boolean): void {
   const lines =
     format === 'json'
-      ? answer.results.map((row) => JSON.stringify(Object.fromEntries(named(answer.columns, row))))
+      ? answer.results.map((row) => inertJson(JSON.stringify(Object.fromEntries(named(answer.columns, row)))))
       : format === 'csv'
-        ? csvLines(answer, isSheet)
+        ? csvLines(process.stdout.isTTY ? inertTable(answer) : answer, isSheet)
         : tableLines(answer);
   if (lines.length > 0) process.stdout.write(`${lines.join('\n')}\n`);
   if (answer.hasMore) remark(`There are more than ${answer.results.length} rows. Add a LIMIT.`);
+}
+
+/** A table whose texts do nothing to a terminal. Programs and files get them as they are. */
+const inertTable = ({ columns, results }: Table): Table => ({
+  columns: columns.map(inert),
+  results: results.map((row) => row.map(inertValue)),
+});
+
+function inertValue(value: unknown): unknown {
+  if (typeof value === 'string') return inert(value);
+  return typeof value === 'object' && value !== null ? inertJson(JSON.stringify(value)) : value;
 }
 
 /** Writes all rows to a file. */

@@ -30,13 +30,13 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+const access = () => ({
+  SLUICE_URL: url,
+  SLUICE_API_KEY: anna.key,
+  SLUICE_PROJECT_ID: String(anna.projectId),
+});
 const query = (args: string[], env: Record<string, string> = {}) =>
-  sluice(['query', ...args], {
-    SLUICE_URL: url,
-    SLUICE_API_KEY: anna.key,
-    SLUICE_PROJECT_ID: String(anna.projectId),
-    ...env,
-  });
+  sluice(['query', ...args], { ...access(), ...env });
 const SOURCE =
   'select event, toFloat(properties.price) as price, properties.note from events order by price desc';
 
@@ -146,6 +146,33 @@ test.each([
   expect(result.stderr).toMatch(message);
 });
 
+/** Letters that move a cursor, change colors or turn the direction of writing. */
+const ODD = '\u001b[31m\u009b2J\u202e\u0007';
+const ODD_VALUE = `unhex('${Buffer.from(ODD).toString('hex')}')`;
+
+test('JSON has no letters that a terminal takes for commands, and says the same', async () => {
+  const { stdout } = await query([`select ${ODD_VALUE} as odd, [${ODD_VALUE}] as list`, '--format', 'json']);
+  expect(stdout.trim()).toMatch(/^[\x20-\x7e]*$/);
+  expect(JSON.parse(stdout)).toEqual({ odd: ODD, list: [ODD] });
+});
+
+test('a CSV does nothing to a terminal, and says all to a program', async () => {
+  const args = [`select ${ODD_VALUE} as odd, [${ODD_VALUE}] as list`, '--format', 'csv'];
+  expect((await query(args)).stdout).toContain(ODD);
+  const inTerminal = 'import pty, sys; pty.spawn(sys.argv[1:])';
+  const child = spawn('python3', ['-c', inTerminal, process.execPath, 'cli/main.ts', 'query', ...args], {
+    env: { ...inherited(), ...access() },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let shown = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    shown += text;
+  });
+  await once(child, 'close');
+  expect(shown).toContain('odd,list');
+  for (const letter of '\u001b\u009b\u202e\u0007') expect(shown).not.toContain(letter);
+});
+
 test('a CSV for spreadsheets has no formulas, shown or in a file', async () => {
   const source = "select '=1+1' as \"@name\", '-5' as number, -5 as real";
   const sheet = "'@name,number,real\r\n'=1+1,-5,-5\r\n";
@@ -164,10 +191,7 @@ test('a query in the background goes on when its command is interrupted, and is 
     process.execPath,
     ['cli/main.ts', 'query', 'select count() as n from persons', '--async', '--format', 'csv'],
     {
-      env: {
-        ...inherited(),
-        ...{ SLUICE_URL: url, SLUICE_API_KEY: anna.key, SLUICE_PROJECT_ID: String(anna.projectId) },
-      },
+      env: { ...inherited(), ...access() },
       stdio: ['ignore', 'pipe', 'pipe'],
     },
   );

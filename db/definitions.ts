@@ -213,7 +213,13 @@ export async function listDefinitions(
   const conditions = ['project_id = $1', 'kind = $2'];
   const { groupTypeIndex, terms, names, excluded, isNumerical, isOwn, prefix } = query;
   if (groupTypeIndex !== undefined) conditions.push(`group_type_index = ${given(groupTypeIndex)}`);
-  if (terms?.length) conditions.push(`name ilike all (${given(terms.map(containsPattern))}::text[])`);
+  if (terms?.length) {
+    // Each name is made small once, and not for each term.
+    const patterns = given([...new Set(terms)].map(containsPattern));
+    conditions.push(
+      `lower(name) like all (array(select lower(one collate "C") from unnest(${patterns}::text[]) as one))`,
+    );
+  }
   if (names) conditions.push(`name = any (${given(names)}::text[])`);
   if (excluded?.length) conditions.push(`name <> all (${given(excluded)}::text[])`);
   if (isNumerical !== undefined) {

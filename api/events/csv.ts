@@ -1,8 +1,7 @@
-import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { nextTurn } from '../../db/loop-turns.ts';
 import { csvLine, withoutFormula } from '../../values/csv.ts';
-import { inPieces, PIECE } from '../pieces.ts';
+import { inPieces, PIECE, sendPieces } from '../pieces.ts';
 
 /** What a CSV may have: letters, and a separator for each cell. */
 export const CSV_BYTES = 32 * 1024 * 1024;
@@ -74,5 +73,5 @@ export const wantsCsv = ({ query, headers }: FastifyRequest): boolean =>
 /** Answers with CSV. It has no place for the link to the next page, so a header has it. */
 export function sendCsv(reply: FastifyReply, texts: AsyncGenerator<string>, next: string | null) {
   if (next !== null) reply.header('link', `<${next}>; rel="next"`);
-  return reply.type('text/csv; charset=utf-8').send(Readable.from(texts) as never);
+  return sendPieces(reply.type('text/csv; charset=utf-8'), texts);
 }

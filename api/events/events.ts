@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { type EventRow, findEvent, listEvents } from '../../db/events.ts';
@@ -11,6 +10,7 @@ import { askerOf } from '../asker.ts';
 import { bounded } from '../bounded-query.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
+import { sendPieces } from '../pieces.ts';
 import { rowTexts } from '../queries/answer.ts';
 import { queryDependencies } from '../queries/query.ts';
 import { columnsCsv, columnsPage, readColumns } from './columns-page.ts';
@@ -49,8 +49,10 @@ function linkOf({ originalUrl }: FastifyRequest, publicUrl: string, next: NextPa
 }
 
 /** Answers with JSON as it is. The schema of the route describes it, and tests compare them. */
-const sendJson = (reply: FastifyReply, json: string | Readable) =>
-  reply.type('application/json; charset=utf-8').send(json as never);
+function sendJson(reply: FastifyReply, json: string | AsyncGenerator<string>) {
+  reply.type('application/json; charset=utf-8');
+  return typeof json === 'string' ? reply.send(json as never) : sendPieces(reply, json);
+}
 
 /** A request for a list. */
 type ListRequest = FastifyRequest & { query: ListQuery };
@@ -101,7 +103,7 @@ export function eventRoutes(app: App, deps: ApiDependencies): void {
       const { columns, hasMore } = page.answer;
       const [names, types] = [columns.map((one) => one.name), columns.map((one) => one.type)];
       const texts = rowTexts({ columns: names, types, next, hasMore }, page.answer);
-      return sendJson(reply, Readable.from(texts));
+      return sendJson(reply, texts);
     }
 
     const span = spanOf(query, before);
@@ -120,7 +122,7 @@ export function eventRoutes(app: App, deps: ApiDependencies): void {
     const persons = await personsOf(page.rows, request);
     if (!isCsv) {
       const next = link(page.next ? behind(page.next, span.ascending) : null);
-      return sendJson(reply, Readable.from(pageTexts(page.rows, persons, next)));
+      return sendJson(reply, pageTexts(page.rows, persons, next));
     }
     const cellsOf = (row: EventRow) => flatten(eventOf(row, persons.get(row.distinct_id)), '', new Map());
     const sheet = await sheetOf(page.rows, cellsOf);

@@ -9,6 +9,7 @@ import { AT_ONCE, type QueryTime } from '../../queries/reads/rows.ts';
 import { type BackgroundRow, partsOf } from '../../queries/rows/background.ts';
 import { MOST_SECONDS } from '../../queries/rules/request.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
+import { sendPieces } from '../pieces.ts';
 import { answerTexts } from './answer.ts';
 import { distinctIdsOf } from './distinct-ids.ts';
 import { failedQuery, queryStatus } from './query-schema.ts';
@@ -67,8 +68,8 @@ export function backgroundRoutes(app: App, deps: ApiDependencies): void {
     async (request, reply) => {
       const row = await showBackground(deps, request.project.id, request.params.query_id);
       if (row.result !== null) {
-        const texts = Readable.from(statusTexts(deps.pool, row, row.result));
-        return reply.type('application/json; charset=utf-8').send(texts as never);
+        reply.type('application/json; charset=utf-8');
+        return sendPieces(reply, statusTexts(deps.pool, row, row.result), deps.takeMilliseconds);
       }
       const query_status = { ...shownStatus(row), results: null };
       if (row.error) {

@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { stepsOf } from '../../actions/reads/steps-of.ts';
 import { ask, type QueryDependencies } from '../../queries/commands/ask.ts';
@@ -10,14 +9,13 @@ import { askerOf, clientSignal } from '../asker.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { escapeFormulas, isTrue } from '../events/list-query.ts';
+import { sendPieces, TAKE_MILLISECONDS } from '../pieces.ts';
 import { answerTexts } from './answer.ts';
 import { backgroundRoutes, shownStatus } from './background.ts';
 import { distinctIdsOf } from './distinct-ids.ts';
 import { format, queryAnswer, queryBody, queryStatus } from './query-schema.ts';
 import { acceptedFormat, RESULT_TYPES, ResultFiles } from './result-file.ts';
 
-/** How long a client may take for a piece of a file. */
-const TAKE_MILLISECONDS = 30_000;
 /** What `refresh` says where clients want an answer later. */
 const LATER = new Set<unknown>(['force_async', 'async', 'lazy_async']);
 /** Whoever waits for the answer can also ask for it later. */
@@ -91,7 +89,8 @@ export function queryRoutes(app: App, deps: ApiDependencies): void {
       },
     },
     async (request, reply) => {
-      const { query, explain, client_query_id: id, refresh } = request.body;
+      const { query, client_query_id: id, refresh } = request.body;
+      const explain = request.body.explain || (query.kind === 'HogQLQuery' && query.explain === true);
       const { id: projectId } = request.project;
       const isLater = request.body.async || LATER.has(refresh);
       const format = request.query.format ?? request.body.format ?? acceptedFormat(request.headers.accept);
@@ -111,8 +110,8 @@ export function queryRoutes(app: App, deps: ApiDependencies): void {
       }
       const answer = await ask(commands, askerOf(request, reply), query, { explain, time: OR_LATER });
       const distinctIds = await distinctIdsOf(deps.pool, projectId, answer);
-      const texts = Readable.from(answerTexts(answer, query.kind, distinctIds));
-      return reply.type('application/json; charset=utf-8').send(texts as never);
+      reply.type('application/json; charset=utf-8');
+      return sendPieces(reply, answerTexts(answer, query.kind, distinctIds), deps.takeMilliseconds);
     },
   );
   backgroundRoutes(app, deps);

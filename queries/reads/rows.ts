@@ -18,6 +18,9 @@ export const AT_ONCE: QueryTime = {
 };
 /** How many rows come from Postgres at once. */
 const ROWS_AT_ONCE = 500;
+/** What an answer may take of the memory of this process: its letters, and so many bytes more for each value. */
+const MOST_MEMORY = 64 * 1024 * 1024;
+const VALUE_BYTES = 32;
 
 export interface QueryRows {
   /** The values of each row as JSON texts. Null: the value is missing. */
@@ -94,11 +97,14 @@ async function fetchAll(
   const found: (string | null)[][] = [];
   // Each fetch is a statement with a time limit of its own. All together have no more time than one.
   const end = performance.now() + time.seconds * 1000;
+  let memory = 0;
   await client.query(`declare answer no scroll cursor for ${text}`, [...values]);
   for (;;) {
     const { rows } = await client.query({ text: `fetch ${ROWS_AT_ONCE} from answer`, rowMode: 'array' });
     for (const row of rows as (string | null)[][]) {
       if (Number(row[width]) > MOST_BYTES) throw tooLarge();
+      memory += row.reduce((sum, value) => sum + VALUE_BYTES + (value?.length ?? 0), 0);
+      if (memory > MOST_MEMORY) throw tooMany();
       found.push(row.slice(0, width));
     }
     if (rows.length < ROWS_AT_ONCE) return found;
@@ -110,6 +116,11 @@ const tooLarge = () =>
   new QueryError(
     'query',
     `The result is larger than ${MOST_BYTES / 1024 / 1024} MiB. Select fewer columns or rows, or export them.`,
+  );
+const tooMany = () =>
+  new QueryError(
+    'query',
+    'The result has too many values to be held in memory. Select fewer columns or rows, or ask for a file.',
   );
 export const tooSlow = ({ seconds, advice }: QueryTime) =>
   new QueryError(

@@ -63,11 +63,17 @@ export async function makeWay(backend: Backend): Promise<void> {
   }
 }
 
-/** Lowers the priority of the process at the other end of a connection. */
-export async function lowerPriority(client: ClientBase): Promise<void> {
+/** Returns the process at the other end of a connection. Undefined: the connection is closed, or has no port. */
+export function backendOf(client: ClientBase): Backend | undefined {
   const { processID: pid, connection } = client as unknown as Connected;
   const port = connection.stream.localPort;
-  if (port !== undefined) await makeWay({ pid, port });
+  return port === undefined ? undefined : { pid, port };
+}
+
+/** Lowers the priority of the process at the other end of a connection. */
+export async function lowerPriority(client: ClientBase): Promise<void> {
+  const backend = backendOf(client);
+  if (backend) await makeWay(backend);
 }
 
 /**

@@ -1,4 +1,6 @@
 import { availableParallelism } from 'node:os';
+import { abandonConnection } from './abandon-connection.ts';
+import { backendOf, memoryOf } from './backend-priority.ts';
 import { type Pool, type Transaction, transaction } from './pool.ts';
 import { quoted } from './sql-literal.ts';
 import { type Asker, Turns } from './turns.ts';
@@ -50,20 +52,64 @@ export interface ReadBounds {
   settings?: Readonly<Record<string, string>>;
   /** Is aborted when nobody waits for the result any more. Postgres then stops. */
   signal?: AbortSignal | undefined;
+  /** The memory that Postgres may take for it, where Postgres runs on the same machine. */
+  mostMemory?: number;
+}
+
+/**
+ * Postgres bounds what it sorts and joins, but not rows that are all alike: it cannot divide them when it joins them. A query that
+ * is in order takes less.
+ */
+const MOST_MEMORY = 1024 ** 3;
+const LOOK_MILLISECONDS = 500;
+
+/** Postgres took too much memory for a query. */
+export class TooMuchMemoryError extends Error {
+  override readonly name = 'TooMuchMemoryError';
+  /** As of a query that is refused for its size. */
+  readonly code = '54000';
+
+  constructor(bytes: number) {
+    super(
+      `The query takes more than ${bytes / 1024 ** 2} MiB of memory. Choose a shorter range of time, add conditions, or join ` +
+        'by something that fewer rows have in common.',
+    );
+  }
+}
+
+/** Ends the connection of a client whose process takes too much memory. Returns how to stop looking. */
+function watchMemory(client: Transaction, most: number): () => void {
+  const backend = backendOf(client);
+  if (!backend) return () => undefined;
+  let isOver = false;
+  const timer = setInterval(async () => {
+    const bytes = await memoryOf(backend);
+    if (bytes === undefined || bytes <= most || isOver) return;
+    abandonConnection(client, new TooMuchMemoryError(most));
+  }, LOOK_MILLISECONDS);
+  return () => {
+    isOver = true;
+    clearInterval(timer);
+  };
 }
 
 /** Runs statements in a transaction that changes nothing. */
 export function readOnly<T>(
   pool: Pool,
-  { timeoutMs, settings = {}, signal }: ReadBounds,
+  { timeoutMs, settings = {}, signal, mostMemory = MOST_MEMORY }: ReadBounds,
   work: (client: Transaction) => Promise<T>,
 ): Promise<T> {
   const given = Object.entries(settings).map(([name, value]) => `set local ${name} = ${quoted(value)}; `);
   const run = async (client: Transaction) => {
-    await client.query(
-      `set transaction read only; ${given.join('')}set local statement_timeout = ${Math.max(1, Math.floor(timeoutMs))}`,
-    );
-    return work(client);
+    const stop = watchMemory(client, mostMemory);
+    try {
+      await client.query(
+        `set transaction read only; ${given.join('')}set local statement_timeout = ${Math.max(1, Math.floor(timeoutMs))}`,
+      );
+      return await work(client);
+    } finally {
+      stop();
+    }
   };
   return transaction(pool, run, signal);
 }

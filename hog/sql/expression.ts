@@ -1,5 +1,5 @@
 // Prints HogQL expressions as SQL and determines their types.
-import type { ArrayAccess, Between, Compare, Expr, IsDistinctFrom, Span } from '../ast/index.ts';
+import type { Alias, ArrayAccess, Between, Compare, Expr, IsDistinctFrom, Span } from '../ast/index.ts';
 import { printArithmetic } from './arithmetic.ts';
 import { castTo } from './casts.ts';
 import { coerced } from './coerce.ts';
@@ -120,7 +120,7 @@ function printNode(place: Place, node: Expr): Value {
     case 'tryCast':
       return castTo(place, printExpr(place, node.expr), node.typeName, node.span);
     case 'alias':
-      return printExpr(place, node.expr);
+      return printAliased(place, node);
     case 'selectQuery':
     case 'selectSetQuery':
       return printScalarQuery(place, node);
@@ -228,4 +228,16 @@ function printAccess(place: Place, node: ArrayAccess): Value {
   if (!isArray(object.type)) throw fault(`A ${typeName(object.type)} has no elements`, node.span);
   if (key.literal === 0) throw fault('Array indexes start from 1', node.property.span ?? node.span);
   return arrayElement(place, object, key, node.span);
+}
+
+/** Prints what has a name. Inside of it, the name means the column that it hides. */
+function printAliased(place: Place, { alias, expr }: Alias): Value {
+  const { aliases, expanding } = place.scope;
+  if (aliases.get(alias) !== expr || expanding.has(alias)) return printExpr(place, expr);
+  expanding.add(alias);
+  try {
+    return printExpr(place, expr);
+  } finally {
+    expanding.delete(alias);
+  }
 }

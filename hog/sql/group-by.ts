@@ -33,7 +33,7 @@ export function printGroupBy(place: Place, node: SelectQuery, select: readonly E
 
 function groupExprs(node: SelectQuery, select: readonly Expr[]): Expr[] | null {
   if (node.groupByMode === 'all') {
-    return select.map((one) => (one.kind === 'alias' ? one.expr : one)).filter((one) => !hasAggregate(one));
+    return select.filter((one) => !hasAggregate(one));
   }
   if (node.groupByMode === 'grouping_sets') throw unsupported('GROUPING SETS', node.span);
   if (!node.groupBy) return null;

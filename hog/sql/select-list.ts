@@ -48,10 +48,21 @@ export function outputName(printer: Printer, node: Expr): string {
   return node.kind === 'call' ? node.name : node.kind;
 }
 
-/** Resolves a position. A number in GROUP BY or ORDER BY means the selected column at that position. */
+/**
+ * Resolves a term of GROUP BY or ORDER BY. A number means the selected column at that position. What repeats the expression of a
+ * column means the column, also where this has the name of something in it.
+ */
 export function positional(expr: Expr, select: readonly Expr[]): Expr {
-  if (expr.kind !== 'constant' || typeof expr.value !== 'number' || expr.float) return expr;
+  if (expr.kind === 'field') return expr;
+  if (expr.kind !== 'constant' || typeof expr.value !== 'number' || expr.float) {
+    const text = textOf(expr);
+    return select.find((one) => one.kind === 'alias' && textOf(one.expr) === text) ?? expr;
+  }
   const chosen = select[expr.value - 1];
   if (!chosen) throw fault(`There is no column ${expr.value} among the selected ones`, expr.span);
-  return chosen.kind === 'alias' ? chosen.expr : chosen;
+  return chosen;
 }
+
+/** A text that equal expressions have, wherever they stand. */
+const textOf = (expr: Expr): string =>
+  JSON.stringify(expr, (key, value: unknown) => (key === 'span' ? undefined : value));

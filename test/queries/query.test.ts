@@ -410,6 +410,14 @@ describe('a list of events', () => {
     ]);
     const counted = await events({ select: ['distinct_id', 'count()'], where: ['count() > 5'] });
     expect(counted.results).toEqual([]);
+    const named = await events({
+      select: ["concat(event, '!') as event", 'count()'],
+      orderBy: ["concat(event, '!')"],
+    });
+    expect(named.results).toEqual([
+      ['buy!', 2],
+      ['look!', 2],
+    ]);
     const byPerson = await events({ select: ['person_id', 'count()'] });
     expect(byPerson.results[0]).toEqual([ADA, 2]);
   });

@@ -58,7 +58,7 @@ export function unknownNames(bytecode: Bytecode, type: FunctionTypeName): string
 export function readsAsSubtraction(
   tree: Program | Expr,
   text: string,
-): { path: string; key: string; whole: string } | undefined {
+): { path: string; key: string; whole: string; span: NonNullable<Expr['span']> } | undefined {
   for (const node of nodesOf(tree)) {
     if (node.kind !== 'arithmetic' || node.op !== '-') continue;
     const { left, right } = node as unknown as { left: Expr; right: Expr };
@@ -68,7 +68,8 @@ export function readsAsSubtraction(
     const end = right.span.end + (MORE_HYPHENS.exec(text.slice(right.span.end))?.[0].length ?? 0);
     const key = `${chain.at(-1)}${text.slice(left.span.end, end)}`;
     const path = chain.slice(0, -1).join('.');
-    return { path, key, whole: text.slice(left.span.start, end) };
+    const span = { start: left.span.start, end };
+    return { path, key, whole: text.slice(span.start, span.end), span };
   }
   return undefined;
 }

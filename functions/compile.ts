@@ -174,7 +174,7 @@ export async function compileProgram(parser: Parser, hog: string): Promise<JavaS
     return { code, functions, places };
   } catch (error) {
     if (!(error instanceof SourceError)) throw error;
-    throw new FunctionError('hog', 'Hog code has errors.', { reason: placed(error) });
+    throw new FunctionError('hog', 'Hog code has errors.', { reason: error.withExcerpt });
   }
 }
 
@@ -214,7 +214,7 @@ class Compilation {
   async program(hog: string): Promise<{ bytecode: Bytecode; warnings: string[] }> {
     const fault = (error: unknown): never => {
       if (!(error instanceof SourceError)) throw error;
-      throw new FunctionError('hog', 'Hog code has errors.', { reason: placed(error) });
+      throw new FunctionError('hog', 'Hog code has errors.', { reason: error.withExcerpt });
     };
     const tree: Program = await this.#parser.program(hog).catch(fault);
     refuseHyphens(tree, hog, 'hog');
@@ -311,7 +311,9 @@ class Compilation {
         ? '. The text looks like Liquid. Write {person.properties.email} with one pair of braces, or set the ' +
           '`templating` of the input to liquid.'
         : '';
-      throw new FunctionError(field, `Invalid template: ${error.message}${hint}`, { reason: placed(error) });
+      throw new FunctionError(field, `Invalid template: ${error.message}${hint}`, {
+        reason: error.withExcerpt,
+      });
     }
   }
 
@@ -359,7 +361,7 @@ class Compilation {
       if (!(error instanceof FilterError || error instanceof SourceError)) throw error;
       const { message } = error;
       if (this.#source.isEnabled) {
-        const reason = error instanceof FilterError ? error.path : placed(error);
+        const reason = error instanceof FilterError ? error.path : error.withExcerpt;
         throw new FunctionError(field, `Invalid filter configuration: ${message}`, reason ? { reason } : {});
       }
       return { stored: { ...document, bytecode: null, bytecode_error: message }, tree: NEVER };
@@ -422,7 +424,7 @@ class Compilation {
     } catch (error) {
       if (!(error instanceof SourceError)) throw error;
       throw new FunctionError('masking__hash', `Invalid template: ${error.message}`, {
-        reason: placed(error),
+        reason: error.withExcerpt,
       });
     }
   }
@@ -466,9 +468,6 @@ function* inputsOf(tree: Expr): Generator<string> {
   }
 }
 
-/** The sentence of an error in a text, and below it the line with a mark under the place. */
-const placed = ({ message, excerpt }: SourceError): string => (excerpt ? `${message}\n${excerpt}` : message);
-
 /** The error of a template that is secret. Errors are logged and shown, so it says nothing of the template. */
 const hidden = (field: string): FunctionError =>
   new FunctionError(
@@ -480,10 +479,11 @@ const hidden = (field: string): FunctionError =>
 function refuseHyphens(tree: Program | Expr, text: string, field: string): void {
   const found = readsAsSubtraction(tree, text);
   if (!found) return;
-  const { path, key, whole } = found;
+  const { path, key, whole, span } = found;
   throw new FunctionError(
     field,
     `${whole} is read as a subtraction. Write ${path}['${key}'] for a property whose name has a hyphen, or put spaces ` +
       'around the minus sign.',
+    { reason: new SourceError('compile', 'It is here', text, span).withExcerpt },
   );
 }

@@ -2,7 +2,7 @@
 import { Script } from 'node:vm';
 import { transform } from 'sucrase';
 import type { Expr } from '../hog/ast/index.ts';
-import { SourceError } from '../hog/errors.ts';
+import { lineExcerpt, SourceError } from '../hog/errors.ts';
 import { type Transpiled, transpile, transpileAll } from '../hog/javascript/index.ts';
 import { FunctionError } from './rules/definition.ts';
 
@@ -44,10 +44,17 @@ function javascriptOf(source: string): string {
     });
     return code;
   } catch (error) {
-    const deep = error instanceof RangeError;
-    const reason = deep ? 'The code is nested too deep.' : (error as Error).message;
-    throw new FunctionError('hog', 'Error in TypeScript code', { reason });
+    throw new FunctionError('hog', 'Error in TypeScript code', { reason: faultOf(error, source) });
   }
+}
+
+/** Says what is wrong with a TypeScript module and where, as errors of Hog do. */
+function faultOf(error: unknown, source: string): string {
+  if (error instanceof RangeError) return 'The code is nested too deep.';
+  const { message, pos } = error as Error & { pos?: number };
+  if (pos === undefined) return message;
+  const sentence = message.replace(/ \(\d+:\d+\)$/, '');
+  return new SourceError('syntax', sentence, source, { start: pos, end: pos }).withExcerpt;
 }
 
 /** What ends a script element, or changes how its end is found, with the backslashes before it. */
@@ -62,15 +69,24 @@ const inScript = (code: string): string =>
       `${slashes.length % 2 === 1 ? slashes.slice(1) : slashes}\\x3c`,
   );
 
-/** Refuses code that no browser could read: it would take all other functions of the page with it. */
-function requireReadable(code: string): void {
+/**
+ * Refuses code that no browser could read: it would take all other functions of the page with it. `source` is the module
+ * in it, which follows `head`.
+ */
+function requireReadable(code: string, head: string, source: string): void {
   try {
     new Script(`(${code}\n)`);
   } catch (error) {
-    const { message } = error as Error;
-    throw new FunctionError('hog', 'Error in TypeScript code', { reason: message });
+    const { message, stack = '' } = error as Error;
+    const line = Number(/:(\d+)\n/.exec(stack)?.[1]) - head.split('\n').length;
+    const text = source.split(LINE_BREAK)[line];
+    const reason = text === undefined ? message : `${message} (line ${line + 1})\n${lineExcerpt(text)}`;
+    throw new FunctionError('hog', 'Error in TypeScript code', { reason });
   }
 }
+
+/** What ends a line of JavaScript. */
+const LINE_BREAK = /\r\n|[\n\r\u2028\u2029]/;
 
 /** Writes a value as JavaScript. Templates become calls of compiled expressions, whose trees are added to `trees`. */
 function written(value: unknown, trees: Expr[]): string {
@@ -121,7 +137,7 @@ export function siteProgram(source: string, { inputs, filters, mappings }: SiteP
     if (!(error instanceof SourceError)) throw error;
     throw new FunctionError('inputs', `The inputs and filters cannot run in browsers: ${error.message}`);
   }
-  const program = inScript(`(function () {
+  const head = `(function () {
 const compiled = ${code};
 const at = (index, globals) => compiled[index](globals, {});
 const compute = (globals, inputs, key, value) => {
@@ -137,7 +153,8 @@ const mappings = ${mapped === null ? 'null' : `[${mapped.join(', ')}]`};
 const source = (() => {
 const exports = {};
 const module = { exports };
-${javascriptOf(source)}
+`;
+  const program = inScript(`${head}${javascriptOf(source)}
 return module.exports;
 })();
 const filterGlobals = ({ event, person, groups }) => ({
@@ -170,6 +187,6 @@ return { processEvent };
 }
 return { init };
 })`);
-  requireReadable(program);
+  requireReadable(program, head, source);
   return program;
 }

@@ -50,6 +50,11 @@ export class SourceError extends Error {
     this.excerpt = place?.excerpt ?? null;
   }
 
+  /** The message, and below it the line with a mark under the place. */
+  get withExcerpt(): string {
+    return this.excerpt === null ? this.message : `${this.message}\n${this.excerpt}`;
+  }
+
   /** Returns the same error with its line and column in the source. */
   in(source: string): SourceError {
     return this.line === null ? new SourceError(this.code, this.reason, source, this.span) : this;
@@ -74,6 +79,12 @@ export function placeOf(source: string, offset: number): Place {
   const caret = ' '.repeat(lead.length + before.length - from);
   const tail = from + shown.length < before.length + after.length ? '…' : '';
   return { line, column: before.length + 1, excerpt: `${lead}${text}${tail}\n${caret}^` };
+}
+
+/** Returns the beginning of a line, where only the line is known. */
+export function lineExcerpt(line: string): string {
+  const shown = [...line.slice(0, 2 * EXCERPT_WIDTH)].slice(0, EXCERPT_WIDTH).map(printable).join('');
+  return line.length > shown.length ? `${shown}…` : shown;
 }
 
 /** Returns how many of sorted numbers are below another one. */

@@ -28,13 +28,20 @@ export interface ToTry {
   compiled: CompiledContent;
 }
 
+/** Joins a sentence with what says more. The sentence may have begun with the same words already. */
+function joined(message: string, reason: string | null): string {
+  if (!reason) return message;
+  const [first = '', ...excerpt] = reason.split('\n');
+  return message.includes(first) ? [message, ...excerpt].join('\n') : `${message} ${reason}`;
+}
+
 /** An error of the configuration in the form that clients know: nested by field. */
 function nested(error: unknown): unknown {
   const told =
     error instanceof ApiError && error.status === 400
       ? { attr: error.body.attr, detail: error.message }
       : error instanceof Refusal && error.kind === 'invalid'
-        ? { attr: error.field, detail: error.reason ? `${error.message} ${error.reason}` : error.message }
+        ? { attr: error.field, detail: joined(error.message, error.reason) }
         : undefined;
   if (!told) return error;
   return errors.validation(

@@ -130,7 +130,12 @@ describe('a function for browsers', () => {
   });
 
   test.each([
-    ['export function onLoad({ {}', /Unexpected token/],
+    ['export function onLoad({ {}', /^Unexpected token.* \(line 1, column 28\)\nexport.*\n {27}\^$/],
+    ['let a: number = 1;\n\nlet a = 2;', /^Identifier 'a' has already been declared \(line 3\)\nlet a = 2;$/],
+    [
+      `let a = 1; let a = '${'x'.repeat(500)}';`,
+      /^Identifier 'a' .* \(line 1\)\nlet a = 1; let a = 'x{80}…$/,
+    ],
     ['('.repeat(50_000), /nested too deep/],
   ])('that is wrong is refused with the place: %#', async (hog, reason) => {
     const refused = await compiled(hog).catch((error) => error.fault);

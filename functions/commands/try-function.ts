@@ -80,6 +80,7 @@ const RETRY_SECONDS = 5;
 /** How much of requests, results and captured events is shown together. */
 export const SHOWN_CHARACTERS = 10 * 1024 * 1024;
 const NOT_MATCHING = 'Mapping trigger not matching filters was ignored.';
+const DISABLED = 'A mapping that is disabled was ignored.';
 
 /** Runs a function once with an event. Nothing is stored. Requests leave only if they are not mocked. */
 export async function tryFunction(deps: TryDependencies, trial: Trial, signal?: AbortSignal): Promise<Tried> {
@@ -147,10 +148,10 @@ class Attempt {
     return tried;
   }
 
-  #skip({ mapping }: Variant, error: string | undefined): TriedInvocation {
+  #skip({ mapping, isDisabled }: Variant, error: string | undefined): TriedInvocation {
     const { uuid } = this.#trial.globals.event as { uuid: string };
     const message = error === undefined ? undefined : `Error filtering event ${uuid}: ${error}`;
-    this.log.add(message ? 'error' : 'info', message ?? NOT_MATCHING);
+    this.log.add(message ? 'error' : 'info', message ?? (isDisabled ? DISABLED : NOT_MATCHING));
     return { ...EMPTY, mapping, status: 'skipped', errors: message ? [message] : [] };
   }
 

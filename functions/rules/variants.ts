@@ -5,18 +5,21 @@ import type { CompiledContent, InputSchema, StoredInputs } from './definition.ts
 export interface Variant {
   /** The name of the mapping. Null: the function has none. */
   mapping: string | null;
+  /** Whether the mapping is switched off: it runs for no event. */
+  isDisabled: boolean;
   inputs: StoredInputs;
   schemas: readonly InputSchema[];
 }
 
 /** The function once for each mapping, or once. A mapping's inputs come after those of the function and win. */
 export function variantsOf({ inputs, inputs_schema: schemas, mappings }: CompiledContent): Variant[] {
-  if (!mappings) return [{ mapping: null, inputs, schemas }];
+  if (!mappings) return [{ mapping: null, isDisabled: false, inputs, schemas }];
   const shift = Object.keys(inputs).length;
   return mappings.map((one, index): Variant => {
     const own = Object.entries(one.inputs ?? {});
     return {
       mapping: one.name ?? `Mapping ${index + 1}`,
+      isDisabled: one.disabled === true,
       inputs: {
         ...inputs,
         ...Object.fromEntries(
@@ -35,6 +38,9 @@ export interface FunctionFilters {
   mappings: (Bytecode | null)[] | null;
 }
 
+/** `false`, which matches no event. Takes the place of the filters of a mapping that is switched off. */
+const NEVER: Bytecode = ['_H', 1, 30];
+
 const bytecodeOf = (filters: Record<string, unknown> | undefined) =>
   (filters?.bytecode ?? null) as Bytecode | null;
 
@@ -43,5 +49,5 @@ export const filtersOf = ({
   mappings,
 }: Pick<CompiledContent, 'filters' | 'mappings'>): FunctionFilters => ({
   own: bytecodeOf(filters),
-  mappings: mappings?.map((one) => bytecodeOf(one.filters)) ?? null,
+  mappings: mappings?.map((one) => (one.disabled ? NEVER : bytecodeOf(one.filters))) ?? null,
 });

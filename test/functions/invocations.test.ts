@@ -158,7 +158,12 @@ describe('a test of a function', () => {
     });
     const { body } = await tried({
       hog: 'return inputs.who',
-      mappings: [mapping('a', 'paid'), mapping('b', 'other'), mapping('c', 'paid')],
+      mappings: [
+        mapping('a', 'paid'),
+        mapping('b', 'other'),
+        mapping('c', 'paid'),
+        { ...mapping('d', 'paid'), disabled: true },
+      ],
     });
     expect(
       body.invocations.map((one: { status: string; result: unknown }) => [one.status, one.result]),
@@ -166,7 +171,9 @@ describe('a test of a function', () => {
       ['success', 'a ada'],
       ['skipped', null],
       ['success', 'c ada'],
+      ['skipped', null],
     ]);
+    expect(messages(body)).toContain('info: A mapping that is disabled was ignored.');
   });
 
   test('of a transformation shows the event that comes out of it', async () => {
@@ -454,6 +461,15 @@ describe('the event of a test', () => {
     ]);
     const site = await tried({ hog: 'export function onLoad() {}', type: 'site_app' });
     expect(site.body.attr).toBe('type');
+  });
+
+  test('says what is wrong with a template once', async () => {
+    const { body } = await tried({
+      hog: 'return 1',
+      inputs_schema: [{ key: 'url', type: 'string' }],
+      inputs: { url: { value: '}{' } },
+    });
+    expect(body.detail).toBe('Invalid template: Unexpected end of the source (line 1, column 3)\n}{\n  ^');
   });
 });
 

@@ -274,7 +274,10 @@ describe('masking in a preview', () => {
   });
 
   test('counts every mapping that runs', async () => {
-    const mappings = [{ name: 'a' }, { name: 'b' }].map((one) => ({ ...one, filters: {} }));
+    const mappings = [{ name: 'a' }, { name: 'b' }, { name: 'off', disabled: true }].map((one) => ({
+      ...one,
+      filters: {},
+    }));
     const { body } = await previewed({
       ...days(10),
       configuration: { ...sender(), mappings, masking: masking({ ttl: 86_400, hash: 'all' }) },

@@ -127,13 +127,25 @@ function groupsOf(
 export function functionFilterExpression(filters: FunctionFilters, options: FunctionFilterOptions): Expr {
   const parts: Expr[] = [];
   if (filters.filterTestAccounts && options.testAccounts) {
-    parts.push(...membersOf(options.testAccounts, options));
+    parts.push(...testAccountTests(options.testAccounts, options));
   }
   parts.push(...membersOf(filters.properties, options));
   if (filters.entries.length > 0) {
     parts.push(disjunction(filters.entries.map((entry) => entryExpression(entry, options))));
   }
   return conjunction(parts);
+}
+
+/** The conditions of a project that leave out test accounts. What is wrong with them is not in the document at hand. */
+function testAccountTests(testAccounts: FilterGroup, options: ExpressionOptions): Expr[] {
+  try {
+    return membersOf(testAccounts, options);
+  } catch (error) {
+    if (!(error instanceof FilterError)) throw error;
+    const { message, path, code } = error;
+    const place = ['test_account_filters', path].filter(Boolean).join('.');
+    throw new FilterError(`${message} (in the project's filters of test accounts)`, place, code);
+  }
 }
 
 /** Returns the conditions of a group as members of an AND. An OR group is a single member. */

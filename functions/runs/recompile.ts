@@ -58,14 +58,14 @@ async function recompile(
     const secrets = openInputs(deps.keyring, row);
     const source = { type: row.type, content: row, secrets, isEnabled: true, ...surroundings };
     const result = await deps.compiler.compile(projectId, source, signal);
-    // Only filters depend on what has changed, so all else stays as it is.
+    // Only filters depend on what has changed, and warnings name what filters miss. All else stays as it is.
     const filtered = row.mappings?.map((mapping, index) => {
       const filters = result.mappings?.[index]?.filters;
       return filters ? { ...mapping, filters } : mapping;
     });
     return await storeCompiled(deps.pool, one, {
       ...{ filters: result.filters, mappings: filtered ?? null, transpiled: result.transpiled },
-      ...{ compiled_from: found, compile_error: null },
+      ...{ compiled_from: found, compile_error: null, warnings: result.warnings },
     });
   } catch (error) {
     if (error instanceof FunctionCompilerBusyError) {

@@ -85,11 +85,30 @@ describe('functions whose filters name something', () => {
     const broken = await shown(id);
     expect(broken.filters.bytecode).toContain('%@c.com%');
     expect(broken.compile_error).toMatch(/^Invalid filter configuration: Cohort 5 does not exist/);
+    expect(broken.compile_error).toContain("in the project's filters of test accounts");
     expect(await recompile()).toBe(0);
     await send('PATCH', '', { test_account_filters: accounts('@d.com') });
     await recompile();
     expect(await shown(id)).toMatchObject({ compile_error: null });
     expect((await shown(id)).filters.bytecode).toContain('%@d.com%');
+  });
+
+  test('warn of an action that was deleted since, until it is back', async () => {
+    const action = await send('POST', 'actions/', { name: 'left', steps: [{ event: 'left' }] });
+    const { id } = await send('POST', 'hog_functions/', {
+      hog: 'own()',
+      filters: { actions: [{ id: action.id, type: 'actions' }] },
+    });
+    const [missing] = (await shown(id)).warnings;
+    await send('PATCH', `actions/${action.id}/`, { deleted: true });
+    await recompile();
+    expect((await shown(id)).warnings).toEqual([
+      missing,
+      `The action ${action.id} does not exist in this project, or was deleted. A filter on it matches no event.`,
+    ]);
+    await send('PATCH', `actions/${action.id}/`, { deleted: false });
+    await recompile();
+    expect((await shown(id)).warnings).toEqual([missing]);
   });
 
   test('are not overwritten if somebody changes them meanwhile', async () => {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isNamedZone } from '../values/zones.ts';
-import { agoOf, isoTextOf, millisecondsOf } from './moment.ts';
+import { agoOf, isoTextOf, millisecondsOf, utcTextOf } from './moment.ts';
 
 /** A text that people write. It is trimmed and must not be blank. */
 export const text = (max: number) => atMost(max, z.string().trim().min(1));
@@ -21,7 +21,10 @@ export const timestamp = z.string().meta({ format: 'date-time' });
 /** Returns whether a time lies in the years that Postgres, Temporal and ISO 8601 write alike. */
 const isInRange = (text: string) => /^(?!0000)\d{4}-/.test(text);
 
-const inUtc = (given: z.ZodString) =>
+/** Converts a time that `isoTextOf` returned to UTC, in milliseconds. */
+const toMilliseconds = (text: string): string => new Date(millisecondsOf(text)).toISOString();
+
+const inUtc = (given: z.ZodString, written = toMilliseconds) =>
   given
     .superRefine((text, context) => {
       const found = isoTextOf(text);
@@ -36,13 +39,15 @@ const inUtc = (given: z.ZodString) =>
         });
       }
     })
-    .overwrite((text) => new Date(millisecondsOf(isoTextOf(text) as string)).toISOString());
+    .overwrite((text) => written(isoTextOf(text) as string));
 
 /**
  * A time that a client sends, in UTC unless it has an offset. The value is converted to UTC, because Postgres reads
  * fewer offsets than ISO 8601 allows.
  */
 export const instant = inUtc(z.string()).meta({ format: 'date-time' });
+/** The same, with its microseconds: a time that an answer has shown, by which something is found again. */
+export const exactInstant = inUtc(z.string(), utcTextOf).meta({ format: 'date-time' });
 /** A time that a client sends, or a day, which begins at midnight. In UTC, unless it has an offset. */
 export const instantOrDate = inUtc(
   z.string().overwrite((text) => (/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00Z` : text)),

@@ -14,6 +14,8 @@ const list = (text: string) =>
 const names = (description: string) =>
   z.string().transform(list).optional().meta({ type: 'string', description });
 
+const interval = z.enum(['hour', 'day', 'week']).optional();
+
 /** The query of sums. `kinds` and `names` are those that the product counts. */
 export const totalsQuery = (kinds: readonly string[], counted: readonly string[]) =>
   z.strictObject({
@@ -25,6 +27,9 @@ export const totalsQuery = (kinds: readonly string[], counted: readonly string[]
       .enum(['kind', 'name'])
       .optional()
       .meta({ description: 'Whether to group the counts by kind or by name. Default: `kind`.' }),
+    interval: interval.meta({
+      description: 'Has no effect. Clients ask for sums with the query that they send for counts over time.',
+    }),
   });
 type TotalsQuery = z.output<ReturnType<typeof totalsQuery>>;
 
@@ -33,10 +38,7 @@ const quoted = (words: readonly string[]) => words.map((word) => `\`${word}\``).
 /** The query of counts over time. */
 export const seriesQuery = (kinds: readonly string[], counted: readonly string[]) =>
   totalsQuery(kinds, counted).extend({
-    interval: z
-      .enum(['hour', 'day', 'week'])
-      .optional()
-      .meta({ description: 'The time that each value covers. Default: `day`.' }),
+    interval: interval.meta({ description: 'The time that each value covers. Default: `day`.' }),
   });
 
 export const series = z

@@ -39,6 +39,13 @@ export const instantOf = (text: string): string | undefined => agoOf(text) ?? is
 export const millisecondsOf = (text: string): number =>
   Date.parse(/T.*(?:Z|[+-]\d\d:?\d\d)$/i.test(text) || !text.includes('T') ? text : `${text}Z`);
 
+/** Converts a time that `isoTextOf` returned to UTC. It keeps its microseconds. */
+export function utcTextOf(text: string): string {
+  const inUtc = new Date(millisecondsOf(text)).toISOString();
+  const further = /\.\d{3}(\d{1,3})/.exec(text)?.[1] ?? '';
+  return /[1-9]/.test(further) ? inUtc.replace('Z', `${further}Z`) : inUtc;
+}
+
 const momentOf = (read: (text: string) => string | undefined) =>
   z
     .string()

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { FunctionQuery } from '../../functions/rows/functions.ts';
 import { TYPE_NAMES } from '../../functions/rules/types.ts';
 import { errors } from '../errors.ts';
-import { instant } from '../fields.ts';
+import { exactInstant } from '../fields.ts';
 import { pageQuery } from '../pagination.ts';
 
 const LONGEST_SEARCH = 200;
@@ -29,8 +29,8 @@ export const functionQuery = pageQuery.extend({
     .transform(Number)
     .optional()
     .meta({ type: 'integer', description: 'The id of the user who made it.' }),
-  created_at: instant.optional(),
-  updated_at: instant.optional(),
+  created_at: exactInstant.optional(),
+  updated_at: exactInstant.optional(),
   search: z
     .string()
     .optional()

@@ -24,7 +24,6 @@ import {
   isSet,
   newFunction,
   newOrders,
-  wholeFunction,
 } from './function-schema.ts';
 import { functionQuery, isFull, listQueryOf } from './list-query.ts';
 
@@ -132,9 +131,9 @@ export function resourceRoutes(app: App, deps: FunctionRouteDependencies): void 
     async ({ hogFunction: row }) => view(row),
   );
 
-  for (const [method, body, summary] of [
-    ['PUT', wholeFunction, 'Change a function; fields that you leave out keep their values'],
-    ['PATCH', changedFunction, 'Change some fields of a function'],
+  for (const [method, summary] of [
+    ['PUT', 'Change a function; fields that you leave out keep their values'],
+    ['PATCH', 'Change some fields of a function'],
   ] as const) {
     app.route({
       method,
@@ -149,7 +148,7 @@ export function resourceRoutes(app: App, deps: FunctionRouteDependencies): void 
           'deletes the function, and `{"deleted": false}` brings it back.',
         params: functionParams,
         querystring: changeQuery,
-        body,
+        body: changedFunction,
         response: { 200: hogFunction },
       },
       handler: async (request, reply) => {

@@ -28,13 +28,18 @@ const query = pageQuery.extend({
 
 /** Lists the templates that a request asks for. Deprecated ones are left out of lists. */
 function wanted({ type, types, template_id: id }: z.output<typeof query>): Template[] {
-  const asked = (types ?? type ?? 'destination').split(',').map((one) => one.trim());
+  const asked = (type || types || 'destination').split(',').map((one) => one.trim());
   return TEMPLATES.filter(
     (one) => one.status !== 'deprecated' && (id === undefined ? asked.includes(one.type) : one.id === id),
   );
 }
 
-const byName = (a: Template, b: Template) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
+const isPublic = ({ status }: Template): boolean => status !== 'hidden';
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+/** Puts templates in the order of their names, in which case does not matter. */
+const byName = (a: Template, b: Template): number =>
+  compare(a.name.toLowerCase(), b.name.toLowerCase()) || compare(a.id, b.id);
 
 /** Adds the routes that list templates, for everybody and for the members of a project. */
 export function templateRoutes(app: App, { pool, publicUrl }: FunctionRouteDependencies): void {
@@ -50,12 +55,28 @@ export function templateRoutes(app: App, { pool, publicUrl }: FunctionRouteDepen
       },
     },
     async (request) => {
-      const found = wanted(request.query)
-        .filter(({ status }) => status !== 'hidden')
-        .toSorted(byName);
+      const found = wanted(request.query).filter(isPublic).toSorted(byName);
       const { limit, offset } = pageOf(request.query);
       const shown = found.slice(offset, offset + limit).map(templateView);
       return paginated(request, publicUrl, { limit, offset }, found.length, shown);
+    },
+  );
+
+  app.get(
+    `${PUBLIC}:id/`,
+    {
+      config: { access: 'public' },
+      schema: {
+        tags: TAGS,
+        summary: 'Retrieve a template that is listed for everybody, or a deprecated one',
+        params: z.object({ id: z.string() }),
+        response: { 200: functionTemplate },
+      },
+    },
+    async ({ params: { id } }) => {
+      const template = findTemplate(id);
+      if (!template || !isPublic(template)) throw errors.notFound();
+      return templateView(template);
     },
   );
 

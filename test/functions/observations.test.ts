@@ -105,6 +105,10 @@ describe('the counts', () => {
       totals: { failed: 1 },
     });
     expect((await get('metrics/totals/')).body).toEqual({ totals: {} });
+    expect((await get(`metrics/totals/?${range}&interval=hour&kind=success`)).body).toEqual({
+      totals: { success: 5 },
+    });
+    expect((await get('metrics/totals/?interval=year')).status).toBe(400);
   });
 });
 
@@ -126,6 +130,21 @@ describe('templates', () => {
       'template-drop-events',
     ]);
     expect(await ids('/api/public_hog_function_templates/?limit=1')).toHaveLength(1);
+    expect(await ids('/api/public_hog_function_templates/?types=')).toEqual(found);
+    expect(await ids('/api/public_hog_function_templates/?type=site_app&types=transformation')).toContain(
+      'template-blank-site-app',
+    );
+    // Case does not matter.
+    expect(found.indexOf('template-accoil')).toBeLessThan(found.indexOf('template-aws-kinesis'));
+  });
+
+  test('are shown to everybody by their ids', async () => {
+    const one = async (id: string) => {
+      const answer = await api.request(null, 'GET', `/api/public_hog_function_templates/${id}/`);
+      return [answer.statusCode, answer.json().id];
+    };
+    expect(await one('template-webhook')).toEqual([200, 'template-webhook']);
+    expect(await one('template-nope')).toEqual([404, undefined]);
   });
 
   test('that the project uses come first', async () => {

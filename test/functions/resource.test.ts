@@ -20,6 +20,10 @@ const patch = async (id: string, body: object, tenant = anna) => {
   const answer = await api.request(tenant, 'PATCH', `${base(tenant)}${id}/`, body);
   return { status: answer.statusCode, body: answer.json() };
 };
+const put = async (id: string, body: object) => {
+  const answer = await api.request(anna, 'PUT', `${base(anna)}${id}/`, body);
+  return { status: answer.statusCode, body: answer.json() };
+};
 const get = async (path: string, tenant = anna) => {
   const answer = await api.request(tenant, 'GET', `${base(tenant)}${path}`);
   return { status: answer.statusCode, body: answer.json() };
@@ -150,6 +154,7 @@ describe('a new function', () => {
     expect(body).toMatchObject({
       attr: 'hog',
       detail: expect.stringContaining("event.properties['foo-bar']"),
+      reason: 'It is here (line 1, column 8)\nreturn event.properties.foo-bar\n       ^',
     });
     expect((await create({ hog: 'return event.properties.foo - bar' })).status).toBe(201);
   });
@@ -606,6 +611,8 @@ describe('a change', () => {
     const { status, body } = await patch(id, { name: 'b', base_updated_at: base });
     expect(status).toBe(409);
     expect(body.detail).toMatch(/Somebody else has changed the function/);
+    const whole = await put(id, { name: 'b', base_updated_at: base });
+    expect([whole.status, whole.body.code]).toEqual([409, 'stale_update']);
   });
 
   test('of several at once loses nothing', async () => {
@@ -773,6 +780,16 @@ describe('the list', () => {
     [`?search=${'x'.repeat(201)}`, 'search', 'Search query must be 200 characters or fewer.'],
   ])('refuses %s', async (query, attr, detail) => {
     expect(await names(query)).toMatchObject({ attr, detail });
+  });
+
+  test.each(['created_at', 'updated_at'])('with the %s that an answer shows', async (field) => {
+    const { body } = await get('?search=alpha', dora);
+    const shown: string = body.results[0][field];
+    expect(shown).toMatch(/\.\d{6}Z$/);
+    const other = `${shown.slice(0, -2)}${(Number(shown.at(-2)) + 1) % 10}Z`;
+    expect(await names(`?${field}=${shown}`)).toEqual(['alpha']);
+    expect(await names(`?${field}=${encodeURIComponent(shown.replace('Z', '+00:00'))}`)).toEqual(['alpha']);
+    expect(await names(`?${field}=${other}`)).toEqual([]);
   });
 
   test('shows a part of each function, or the whole', async () => {

@@ -65,4 +65,8 @@ export async function resolveIntegration(
   };
 }
 
-const valuesOfToken = (token: string) => ({ access_token: text(token), authorization: bearerHeader(token) });
+/** What functions get of an access token. */
+export const valuesOfToken = (token: string) => ({
+  access_token: text(token),
+  authorization: bearerHeader(token),
+});

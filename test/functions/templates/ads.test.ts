@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
+import { createHash, generateKeyPairSync } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { checkService, SECRET, type ServiceCase } from './service.ts';
-import { ADA, PAID, trialsForFile } from './trial.ts';
+import { ADA, GOOGLE_TOKEN, PAID, trialsForFile } from './trial.ts';
 
 const trials = trialsForFile();
 const json = { 'content-type': 'application/json' };
@@ -21,7 +21,54 @@ const ordered = {
 const hashes = { fn: sha('ada'), ln: sha('lovelace') };
 const seconds = Date.parse(PAID.timestamp) / 1000;
 
+const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const googleKey = {
+  ...{ type: 'service_account', client_email: 'bot@x.iam.gserviceaccount.com', project_id: 'x' },
+  private_key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string,
+};
+
 const CASES: ServiceCase[] = [
+  {
+    template: 'template-google-ads',
+    inputs: {
+      ...{ oauth: 1, developerToken: SECRET, customerId: '123-456-7890', loginCustomerId: '111-222-3333' },
+      ...{ conversionActionId: '987', gclid: 'Cj0K' },
+    },
+    integration: {
+      kind: 'google-service-account',
+      config: { key: googleKey, scope: 'https://www.googleapis.com/auth/adwords' },
+    },
+    event: ordered,
+    answers: [{ body: { results: [{ gclid: 'Cj0K' }] } }],
+    requests: [
+      {
+        method: 'POST',
+        url: 'https://googleads.googleapis.com/v23/customers/1234567890:uploadClickConversions',
+        headers: {
+          ...json,
+          ...{ authorization: `Bearer ${GOOGLE_TOKEN}`, 'developer-token': SECRET },
+          'login-customer-id': '1112223333',
+        },
+        body: {
+          conversions: [
+            {
+              gclid: 'Cj0K',
+              conversionAction: 'customers/1234567890/conversionActions/987',
+              conversionDateTime: `${PAID.timestamp.slice(0, 19).replace('T', ' ')}+00:00`,
+              ...{ conversionValue: 5.5, currencyCode: 'EUR', orderId: 'o-1' },
+            },
+          ],
+          partialFailure: true,
+        },
+      },
+    ],
+    refusal: {
+      status: 200,
+      body: { partialFailureError: { code: 3, message: 'The click is too old., at conversions[0]' } },
+    },
+    says: 'Google Ads refused the conversion: The click is too old., at conversions[0]',
+    without: { gclid: '' },
+  },
   {
     template: 'template-meta-ads',
     inputs: { accessToken: SECRET, pixelId: '123', testEventCode: 'TEST1' },

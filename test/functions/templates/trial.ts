@@ -17,6 +17,7 @@ import type { Template } from '../../../functions/templates/template.ts';
 import type { Bytecode } from '../../../hog/bytecode/index.ts';
 import { createOwnParser, type Parser } from '../../../hog/parser/index.ts';
 import { findKind } from '../../../integrations/kinds/registry.ts';
+import { valuesOfToken } from '../../../integrations/reads/resolve.ts';
 import {
   awsKeysOf,
   type Substitution,
@@ -39,6 +40,8 @@ export interface Answer {
   body?: unknown;
 }
 
+/** The access token that Google gives for the key of a service account. */
+export const GOOGLE_TOKEN = 'token-of-google-5up3r';
 const PROJECT = { id: 1, name: 'Shop' };
 const SITE = 'https://sluice.test';
 const PLACES = path.join(import.meta.dirname, '../../fixtures/geoip/GeoLite2-City-Test.mmdb');
@@ -218,12 +221,15 @@ function integrationsOf(given: { kind: string; config: Record<string, unknown> }
       const kind = given && findKind(given.kind);
       if (!kind) return undefined;
       const config = kind.fields.parse(given.config) as never;
-      const placeholders = Object.entries(kind.values(config)).map(([name, { value, form }]) => ({
+      const signing = kind.signing?.(config) ?? null;
+      // The token for which a key of Google is exchanged.
+      const values = signing?.scheme === 'google-jwt' ? valuesOfToken(GOOGLE_TOKEN) : kind.values(config);
+      const placeholders = Object.entries(values).map(([name, { value, form }]) => ({
         ...{ name, value, form, marker: `marker_of_${name}` },
       }));
       const substitution: Substitution = {
         ...{ integrationId: id, kind: given.kind, placeholders, hosts: kind.hosts(config) },
-        signing: kind.signing?.(config) ?? null,
+        signing,
       };
       return {
         inputs: Object.fromEntries(placeholders.map(({ name, marker }) => [name, marker])),

@@ -21,6 +21,11 @@ export class PersonConflictError extends Error {
 
 /** Classes of SQLSTATE that concern the data: bad values, broken constraints, exceeded limits such as nesting. */
 const DATA_CLASSES = new Set(['22', '23', '54']);
+/**
+ * Something is there already. Two transactions that create the same person or group at the same moment meet this: Postgres looks
+ * for the row of a conflict by one index only, and the other index refuses it. The next attempt finds the row.
+ */
+const UNIQUE_VIOLATION = '23505';
 
 /**
  * Whether Postgres refuses the data itself, and would refuse it again. Any other error (no connection, no space, a
@@ -28,5 +33,6 @@ const DATA_CLASSES = new Set(['22', '23', '54']);
  */
 export function refusesData(error: unknown): boolean {
   const code = (error as { code?: unknown } | undefined)?.code;
-  return typeof code === 'string' && code.length === 5 && DATA_CLASSES.has(code.slice(0, 2));
+  if (typeof code !== 'string' || code.length !== 5 || code === UNIQUE_VIOLATION) return false;
+  return DATA_CLASSES.has(code.slice(0, 2));
 }

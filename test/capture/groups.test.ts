@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createIngest, type Ingest } from '../../capture/ingest.ts';
+import { groupId } from '../../capture/persons/identity.ts';
 import { deleteGroup } from '../../db/groups.ts';
 import { closeHorizon } from '../../db/horizon.ts';
 import { createPool, type Pool, transaction } from '../../db/pool.ts';
@@ -131,4 +132,35 @@ test('no constraint of the schema names a model', async () => {
      where contype = 'c' and pg_get_constraintdef(oid) ~* '\\mmodel\\M'`,
   );
   expect(rows).toEqual([]);
+});
+
+test('a group that another transaction creates at the same moment is written by the next attempt', async () => {
+  const projectId = 50;
+  await identify(projectId, { first: {} });
+  // What Postgres says where two transactions meet: the id is taken, and the row of the key is not there.
+  const other = await database.pool.connect();
+  try {
+    await other.query('begin');
+    await other.query(
+      `insert into groups (project_id, group_type_index, group_key, id, created_at, updated_at, properties, version, changed_at)
+       select project_id, group_type_index, 'another', $2, now(), now(), '{}', 0, changed_at
+       from groups where project_id = $1`,
+      [projectId, groupId(projectId, 0, 'acme')],
+    );
+    const written = identify(projectId, { acme: { plan: 'paid' } });
+    await eventually(async () => {
+      const { rows } = await database.pool.query(
+        `select from pg_stat_activity
+         where datname = current_database() and wait_event_type = 'Lock' and query like '%insert into groups%'`,
+      );
+      return rows.length === 1;
+    });
+    await other.query('commit');
+    await other.query(`delete from groups where project_id = $1 and group_key = 'another'`, [projectId]);
+    await written;
+  } finally {
+    // Also out of the transaction, if it failed.
+    other.release(true);
+  }
+  expect(await find(projectId, 'acme')).toMatchObject({ version: 0, properties: { plan: 'paid' } });
 });

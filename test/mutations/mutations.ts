@@ -1682,10 +1682,17 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'are like actions that do not exist',
   },
   {
+    name: 'events are refused that another transaction has raced',
+    file: 'capture/ingest/errors.ts',
+    from: ' || code === UNIQUE_VIOLATION',
+    to: '',
+    test: 'test/capture/groups.test.ts',
+  },
+  {
     name: 'the steps of an action are given to every project',
     file: 'actions/rows/actions.ts',
-    from: "'select id, steps, version from actions where project_id = $1",
-    to: "'select id, steps, version from actions where $1::int > 0",
+    from: "'select id, name, steps, version from actions where project_id = $1",
+    to: "'select id, name, steps, version from actions where $1::int > 0",
     test: 'test/actions/matching.test.ts',
     named: 'get the steps of the actions',
   },
@@ -1996,8 +2003,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a process that starts without the database does not know of surveys',
     file: 'api/surveys/offered.ts',
-    from: "    copies,\n    kind: 'surveys',",
-    to: "    copies: undefined,\n    kind: 'surveys',",
+    from: "{ copies, kind: 'surveys' }",
+    to: "{ copies: undefined, kind: 'surveys' }",
     test: 'test/faults/flags.test.ts',
     named: 'also by a process that starts meanwhile',
   },
@@ -2950,7 +2957,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'code that browsers cannot read is served',
     file: 'functions/site.ts',
-    from: '  requireReadable(program);\n',
+    from: '  requireReadable(program, head, source);\n',
     to: '',
     test: 'test/functions/site-served.test.ts',
     named: 'that browsers cannot read',
@@ -4615,7 +4622,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a survey shows a flag that its key may not read',
     file: 'api/surveys/surveys.ts',
-    from: "if (typeof flagId === 'number' && flagId !== before) requireScope(caller, 'feature_flag:read');",
+    from: "      requireScope(caller, 'feature_flag:read');",
     to: '',
     test: 'test/surveys/surveys.test.ts',
     named: 'linked by keys that may read flags',
@@ -4730,7 +4737,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a survey is linked to a flag of another project',
     file: 'surveys/commands/surveys.ts',
-    from: 'await checkLinked(deps, client, projectId, draft.linked_flag_id);',
+    from: 'await checkLinked(deps, client, projectId, input, draft);',
     to: '',
     test: 'test/surveys/surveys.test.ts',
   },

@@ -94,7 +94,10 @@ test('a project whose persons are read slowly takes no turns from another, and o
   const subjects = createSubjects(queryable, { patience: 5_000 });
   const ask = ({ projectId }: Tenant) =>
     subjects.person({ projectId, distinctId: 'ann', names: '["email"]' }).catch((error) => error);
-  const flood = Array.from({ length: 1_000 }, () => ask(greedy));
+  const askGroup = ({ projectId }: Tenant) =>
+    subjects.group({ projectId, index: 0, key: 'acme', names: '["plan"]' }).catch((error) => error);
+  // Persons and groups are read by statements of their own.
+  const flood = Array.from({ length: 1_000 }, (_, n) => (n % 2 ? ask(greedy) : askGroup(greedy)));
   for (let times = 0; times < 200; times += 1) expect(await ask(other)).toEqual({ email: 'ann@acme.com' });
   for (const answer of await Promise.all(flood)) expect(answer).toBeInstanceOf(SubjectsUnavailableError);
   // Nobody waits for it now, and the other one is answered still.

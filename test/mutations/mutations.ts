@@ -5585,6 +5585,14 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'is counted by groups',
   },
   {
+    name: 'a CSV without formulas has no more rows than an answer',
+    file: 'queries/compile/hogql.ts',
+    from: "(form !== 'answer' || rows === null",
+    to: "(form === 'file' || rows === null",
+    test: 'test/queries/result-file.test.ts',
+    named: 'as long without formulas',
+  },
+  {
     name: 'a CSV without formulas is a page of its query',
     file: 'queries/compile/listed.ts',
     from: "const isFile = job.form !== 'answer';",

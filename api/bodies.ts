@@ -6,6 +6,7 @@ import { parseExactJson } from '../values/exact-json.ts';
 import { endOfText } from '../values/nesting.ts';
 import { gone } from './asker.ts';
 import { errors } from './errors.ts';
+import { SMALL_BODY } from './fair-starts.ts';
 import { refuseUnstorableText } from './validation.ts';
 
 /** Deeper JSON is refused before it is parsed, because later steps (storing, comparing) are recursive. */
@@ -21,9 +22,6 @@ const MAX_VALUES = 25_000;
 const MAX_FIELDS = 10_000;
 
 const FORM = 'application/x-www-form-urlencoded';
-
-/** Larger bodies, in bytes, are parsed one at a time, and make way for what others ask meanwhile. */
-const SMALL = 64 * 1024;
 
 /** Measures how deep a JSON text nests and about how many values it has, without parsing it. */
 export function jsonShape(text: string): { depth: number; values: number } {
@@ -142,7 +140,7 @@ const inTurn = (parse: Parse) => (request: FastifyRequest, bytes: Buffer, done: 
       done(error as Error);
     }
   };
-  if (bytes.length <= SMALL) return work();
+  if (bytes.length <= SMALL_BODY) return work();
   void nextTurn().then(() => (request.raw.socket.destroyed ? done(gone()) : work()));
 };
 

@@ -8,7 +8,7 @@ const PER_TURN = 4;
 /** Further ones begin in a turn that has lasted for fewer milliseconds: every turn costs something itself. */
 const SHORT = 0.5;
 /** Work on a larger body is done in pieces, which make way for smaller requests. */
-const SMALL_BODY = 64 * 1024;
+export const SMALL_BODY = 64 * 1024;
 
 interface Request {
   request: IncomingMessage;

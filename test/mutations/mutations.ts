@@ -1586,7 +1586,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'large bodies are parsed at once',
     file: 'api/bodies.ts',
-    from: 'if (bytes.length <= SMALL) return work();',
+    from: 'if (bytes.length <= SMALL_BODY) return work();',
     to: 'if (bytes.length >= 0) return work();',
     test: 'test/api/bodies.test.ts',
   },

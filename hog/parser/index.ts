@@ -14,6 +14,7 @@ import { ownEngine, threadedEngine } from './pool.ts';
 import { isParsed, readProgram } from './program.ts';
 import { createReader } from './reader.ts';
 import { checkDepth, type SourceKind } from './scan.ts';
+import { withShapes } from './shapes.ts';
 import { readTerms, splitTerms } from './terms.ts';
 import { checkUnreported } from './unreported.ts';
 
@@ -93,7 +94,7 @@ const cacheOf = <Value extends {}>(max: number, maxSize: number): LRUCache<strin
 
 /** Creates a parser for an engine. */
 export function parserOf(plain: Engine, settings: Required<ParserOptions>): Parser {
-  const engine = withCalls(withBraces(plain));
+  const engine = withShapes(withCalls(withBraces(plain)));
   const cache = cacheOf<Outcome>(settings.cacheEntries, settings.cacheCharacters);
   // After a change in a program, only the statements that it touches are parsed again.
   const pieces = cacheOf<string>(settings.cacheEntries, Math.floor(settings.cacheCharacters / PIECES_SHARE));

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { partitionNamed } from './event-partitions.ts';
 import type { Queryable } from './pool.ts';
 
@@ -33,6 +34,32 @@ export async function readSealedWeeks(queryable: Queryable, projectId: number): 
     const { from, to } = partitionNamed(partition);
     return { from: from.getTime(), to: to.getTime(), weeks };
   });
+}
+
+/** So many projects that ask often are remembered. */
+const MOST_PROJECTS = 200;
+
+interface Remembered {
+  /** Differs when a week was sealed or dropped. */
+  stamp: string;
+  weeks: SealedWeek[];
+}
+
+const remembered = new WeakMap<Queryable, LRUCache<number, Remembered>>();
+
+/** The same for those who ask often. It reads the weeks again only after one was sealed or dropped. */
+export async function sealedWeeks(queryable: Queryable, projectId: number): Promise<SealedWeek[]> {
+  const known = remembered.get(queryable) ?? new LRUCache<number, Remembered>({ max: MOST_PROJECTS });
+  remembered.set(queryable, known);
+  const { rows } = await queryable.query(
+    `select concat_ws(' ', count(*), max(sealed_at)) as stamp from event_weeks where sealed_at is not null`,
+  );
+  const { stamp } = rows[0] as { stamp: string };
+  const before = known.get(projectId);
+  if (before?.stamp === stamp) return before.weeks;
+  const weeks = await readSealedWeeks(queryable, projectId);
+  known.set(projectId, { stamp, weeks });
+  return weeks;
 }
 
 const weekOf = (at: number | null, otherwise: number) =>

@@ -111,14 +111,18 @@ export function createPool(options: PoolOptions): Pool {
   return pool;
 }
 
-/**
- * Runs `work` in a transaction on one connection: commits its result, or rolls back and throws. When `signal` is
- * aborted, closes the connection and throws the reason: so give a signal only to a transaction that changes nothing.
- */
+export interface TransactionOptions {
+  /** When it is aborted, the connection is closed and its reason thrown: so only for a transaction that changes nothing. */
+  signal?: AbortSignal | undefined;
+  /** The statements that begin it, where it needs settings of its own. */
+  begin?: string;
+}
+
+/** Runs `work` in a transaction on one connection: commits its result, or rolls back and throws. */
 export async function transaction<T>(
   pool: Pool,
   work: (client: Transaction) => Promise<T>,
-  signal?: AbortSignal,
+  { signal, begin = 'begin' }: TransactionOptions = {},
 ): Promise<T> {
   signal?.throwIfAborted();
   const client = await pool.connect();
@@ -135,7 +139,7 @@ export async function transaction<T>(
   signal?.addEventListener('abort', abort);
   try {
     signal?.throwIfAborted();
-    await client.query('begin');
+    await client.query(begin);
     const result = await work(client);
     await client.query('commit');
     return result;

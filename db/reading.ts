@@ -99,19 +99,20 @@ export function readOnly<T>(
   { timeoutMs, settings = {}, signal, mostMemory = MOST_MEMORY }: ReadBounds,
   work: (client: Transaction) => Promise<T>,
 ): Promise<T> {
-  const given = Object.entries(settings).map(([name, value]) => `set local ${name} = ${quoted(value)}; `);
+  const given = Object.entries({
+    ...settings,
+    statement_timeout: String(Math.max(1, Math.floor(timeoutMs))),
+  });
+  const local = given.map(([name, value]) => `; set local ${name} = ${quoted(value)}`);
   const run = async (client: Transaction) => {
     const stop = watchMemory(client, mostMemory);
     try {
-      await client.query(
-        `set transaction read only; ${given.join('')}set local statement_timeout = ${Math.max(1, Math.floor(timeoutMs))}`,
-      );
       return await work(client);
     } finally {
       stop();
     }
   };
-  return transaction(pool, run, signal);
+  return transaction(pool, run, { signal, begin: `begin read only${local.join('')}` });
 }
 
 /**

@@ -1,4 +1,4 @@
-import { readSealedWeeks } from '../../db/event-spans.ts';
+import { sealedWeeks } from '../../db/event-spans.ts';
 import type { Pool } from '../../db/pool.ts';
 import { findProject } from '../../db/projects.ts';
 import { refuse } from '../../refusals.ts';
@@ -11,10 +11,7 @@ export async function readJob(
   request: QueryJob['request'],
   now: number,
 ): Promise<Omit<QueryJob, 'form'>> {
-  const [project, weeks] = await Promise.all([
-    findProject(pool, projectId),
-    readSealedWeeks(pool, projectId),
-  ]);
+  const [project, weeks] = await Promise.all([findProject(pool, projectId), sealedWeeks(pool, projectId)]);
   if (!project) throw refuse.absent();
   const { timezone, test_account_filters: testAccounts } = project;
   return { request, projectId, timezone, now, testAccounts, weeks };

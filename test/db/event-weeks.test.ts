@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { dropExpiredEvents, ensureEventPartitions, partitionOf } from '../../db/event-partitions.ts';
-import { readSealedWeeks, storedRanges } from '../../db/event-spans.ts';
+import { readSealedWeeks, sealedWeeks, storedRanges } from '../../db/event-spans.ts';
 import { sealEventWeeks, summarizeOpenWeeks } from '../../db/event-weeks.ts';
+import type { Queryable } from '../../db/pool.ts';
 import { databaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { insertEvents } from '../support/rows.ts';
@@ -14,12 +15,15 @@ const at = (text: string) => Date.parse(text);
 const indexesOf = async (partition: string) => {
   const { rows } = await database.pool.query(
     `select replace(indexrelid::regclass::text, $1 || '_', '') as name, indisvalid as valid from pg_index
-     where indrelid = $1::regclass and indexrelid::regclass::text ~ '_(search|event|distinct_id)$' order by 1`,
+     where indrelid = $1::regclass and indexrelid::regclass::text ~ '_(search|event|distinct_id|person_id)$' order by 1`,
     [partition],
   );
   return rows.map(({ name, valid }) => `${name} ${valid}`);
 };
-const ALL = ['distinct_id true', 'event true', 'search true'];
+/** Seals a week, once the connection that has sealed the last one is closed. */
+const sealedOne = () =>
+  eventually(async () => (await sealEventWeeks(database.pool, work())) === 1 || undefined);
+const ALL = ['distinct_id true', 'event true', 'person_id true', 'search true'];
 const insertedAt = (projectId: number, inserted_at: string, timestamp = inserted_at) =>
   insertEvents(database.pool, [{ project_id: projectId, timestamp, inserted_at }]);
 
@@ -78,6 +82,46 @@ describe('weeks that are over', () => {
     expect(others.map((one) => one.weeks)).toEqual([numbers('9999-12-31T00:00:00Z'), []]);
   });
 
+  test('are read once for who asks often, until one more is sealed', async () => {
+    let read = 0;
+    const counting = {
+      query: (...given: Parameters<typeof database.pool.query>) => {
+        if (String(given[0]).includes('event_spans')) read += 1;
+        return database.pool.query(...given);
+      },
+    } as Queryable;
+    const weeks = await sealedWeeks(counting, 1);
+    expect(weeks).toEqual(await readSealedWeeks(database.pool, 1));
+    expect(await sealedWeeks(counting, 1)).toBe(weeks);
+    expect(await sealedWeeks(counting, 2)).toEqual(await readSealedWeeks(database.pool, 2));
+    expect(read).toBe(2);
+    await insertedAt(1, '2023-10-03T00:00:00Z', '2001-01-01T00:00:00Z');
+    await ensureEventPartitions(database.pool, new Date(), 2);
+    await sealedOne();
+    const more = await sealedWeeks(counting, 1);
+    expect(more).toHaveLength(weeks.length + 1);
+    expect(more).toEqual(await readSealedWeeks(database.pool, 1));
+  });
+
+  test('find the events of a person by an index, under any of the distinct ids', async () => {
+    await database.pool.query(
+      `insert into events (project_id, uuid, timestamp, created_at, inserted_at, historical, event, distinct_id, properties,
+         elements_chain, person_id, person_mode, person_properties)
+       select 7, gen_random_uuid(), '2023-06-06', now(), '2023-06-06', false, 'e', 'd' || i, '{}', '', md5((i / 2)::text)::uuid,
+         'full', '{}' from generate_series(1, 20000) as i`,
+    );
+    await ensureEventPartitions(database.pool, new Date(), 2);
+    await sealedOne();
+    const { rows } = await database.pool.query(
+      `explain (analyze, costs off, timing off, summary off) select uuid from events where project_id = 7
+         and inserted_at < '2023-06-12' and inserted_at >= '2023-06-05'
+         and (person_id = md5('8')::uuid or distinct_id = any(array['d7', 'd20']))`,
+    );
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+    expect(plan).toMatch(/BitmapOr.*events_20230605_person_id.*events_20230605_distinct_id/s);
+    expect(plan).toMatch(/Bitmap Heap Scan on events_20230605 events \(actual rows=4\.00/);
+  });
+
   test('do not tell the times where these are all kinds', async () => {
     await database.pool.query(
       `insert into events (project_id, uuid, timestamp, created_at, inserted_at, historical, event, distinct_id, properties,
@@ -86,8 +130,10 @@ describe('weeks that are over', () => {
          gen_random_uuid(), 'full', '{}' from generate_series(1, 300) as i`,
     );
     await ensureEventPartitions(database.pool, new Date(), 2);
-    expect(await sealEventWeeks(database.pool, work())).toBe(1);
-    expect((await readSealedWeeks(database.pool, 6))[0]?.weeks).toBeNull();
+    await sealedOne();
+    const from = partitionOf(new Date('2023-08-02')).from.getTime();
+    const weeks = await readSealedWeeks(database.pool, 6);
+    expect(weeks.find((week) => week.from === from)?.weeks).toBeNull();
   });
 
   test('begin again where a build was ended in the middle', async () => {
@@ -106,13 +152,13 @@ describe('weeks that are over', () => {
     expect(await indexesOf('events_20230501')).toEqual(['event false', 'search true']);
     await reader.query('commit');
     reader.release();
-    await eventually(async () => (await sealEventWeeks(database.pool, work())) === 1 || undefined);
+    await sealedOne();
     expect(await indexesOf('events_20230501')).toEqual(ALL);
   });
 
   test('get their indexes again if they have lost them', async () => {
     await database.pool.query('drop index events_20230501_event');
-    expect(await sealEventWeeks(database.pool, work())).toBe(1);
+    await sealedOne();
     expect(await indexesOf('events_20230501')).toEqual(ALL);
   });
 

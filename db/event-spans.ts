@@ -47,10 +47,17 @@ interface Remembered {
 
 const remembered = new WeakMap<Queryable, LRUCache<number, Remembered>>();
 
-/** The same for those who ask often. It reads the weeks again only after one was sealed or dropped. */
-export async function sealedWeeks(queryable: Queryable, projectId: number): Promise<SealedWeek[]> {
-  const known = remembered.get(queryable) ?? new LRUCache<number, Remembered>({ max: MOST_PROJECTS });
-  remembered.set(queryable, known);
+/**
+ * The same for those who ask often. It reads the weeks again only after one was sealed or dropped. `pool` is the one that a client
+ * is from.
+ */
+export async function sealedWeeks(
+  queryable: Queryable,
+  projectId: number,
+  pool: Queryable = queryable,
+): Promise<SealedWeek[]> {
+  const known = remembered.get(pool) ?? new LRUCache<number, Remembered>({ max: MOST_PROJECTS });
+  remembered.set(pool, known);
   const { rows } = await queryable.query(
     `select concat_ws(' ', count(*), max(sealed_at)) as stamp from event_weeks where sealed_at is not null`,
   );
@@ -88,6 +95,15 @@ export function nearestEdges(
   });
 }
 
+/** Counts the sealed weeks that can have events of a range of times. */
+export function countWeeks(weeks: readonly SealedWeek[], { from, to }: { from: number; to: number }): number {
+  const [first, last] = [weekOf(from, -Infinity), weekOf(to, Infinity)];
+  return weeks.filter((week) => canHave(week, first, last)).length;
+}
+
+const canHave = ({ weeks }: SealedWeek, first: number, last: number): boolean =>
+  !weeks || weeks.some((one) => one >= first && one <= last);
+
 /**
  * Returns when events with times in a range can have come in: all the time, but for the sealed weeks whose events have other
  * times. Undefined: no week can be left out.
@@ -99,7 +115,7 @@ export function storedRanges(
   const [first, last] = [weekOf(from, -Infinity), weekOf(to, Infinity)];
   const gaps: { from: number; to: number }[] = [];
   for (const week of weeks) {
-    if (!week.weeks || week.weeks.some((one) => one >= first && one <= last)) continue;
+    if (canHave(week, first, last)) continue;
     const before = gaps.at(-1);
     if (before?.to === week.from) before.to = week.to;
     else gaps.push({ from: week.from, to: week.to });

@@ -1,9 +1,11 @@
+import { createHash } from 'node:crypto';
 import { EVENT_TIME } from './event-ids.ts';
 import {
+  countWeeks,
   nearestEdges,
-  readSealedWeeks,
   type SealedWeek,
   type StoredRange,
+  sealedWeeks,
   storedRanges,
 } from './event-spans.ts';
 import { distinctIdsOf } from './persons.ts';
@@ -107,6 +109,8 @@ interface Part {
   until: number | undefined;
   /** When its events can have come in. Undefined: at any time. */
   stored: readonly StoredRange[] | undefined;
+  /** Whether Postgres keeps the plan. Only for few texts: a plan for three years takes 2 MB of a connection. */
+  keepsPlan: boolean;
 }
 
 /** Reads at most `limit` events, up to the one for which there is no more room. Nothing else is sent by Postgres. */
@@ -114,7 +118,7 @@ async function readSome(
   client: Transaction,
   query: EventQuery,
   distinctIds: readonly string[],
-  { limit, room, part: { since, until, stored } }: { limit: number; room: number; part: Part },
+  { limit, room, part: { since, until, stored, keepsPlan } }: { limit: number; room: number; part: Part },
 ): Promise<Measured[]> {
   const values: unknown[] = [...(query.source?.values ?? [])];
   const given = (value: unknown) => `$${values.push(value)}`;
@@ -142,9 +146,12 @@ async function readSome(
   const order = `order by timestamp ${direction}, uuid ${direction}`;
   const where = `${from} where ${conditions.join(' and ') || 'true'}`;
   const bounds = { limit, room, offset: query.offset };
-  const { rows } = await client.query(roomySql({ from: where, order }, bounds, given), values);
+  const text = roomySql({ from: where, order }, bounds, given);
+  const { rows } = await client.query({ text, values, ...(keepsPlan && { name: nameOf(text) }) });
   return rows;
 }
+
+const nameOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 32);
 
 /**
  * Reads a page of events in the order of (timestamp, uuid). Readers who continue from `next` see each event once,
@@ -162,7 +169,11 @@ export async function listEvents(
     const rows: EventRow[] = [];
     let bytes = 0;
     let isFull = false;
-    for (const part of await partsOf(client, query)) {
+    const weeks = query.weeks ?? (query.source ? [] : await sealedWeeks(client, projectId, readingPool));
+    const parts = partsOf(query, weeks);
+    if (parts.some((part) => part.keepsPlan))
+      await client.query('set local plan_cache_mode = force_generic_plan');
+    for (const part of parts) {
       for (;;) {
         // Of a page that is full, it only wants to know whether there are more.
         const [limit, room] = isFull
@@ -188,14 +199,26 @@ export async function listEvents(
   return reading(readingPool, { projectId, signal }, read, query.source && ofProject(projectId));
 }
 
+/** With events in more weeks, planning takes longer than reading the few events of a person. */
+const MANY_WEEKS = 20;
+
+/** Whether a page is of one person or distinct id, and as far back as there are events. Such pages have few texts. */
+const isOfOne = ({ source, event, distinctId, personId, after }: EventQuery): boolean =>
+  (distinctId !== undefined || personId !== undefined) &&
+  [source, event, after].every((one) => one === undefined);
+
 /** Divides the times of a page into parts. One is read if those before have too few events. */
-async function partsOf(client: Transaction, query: EventQuery): Promise<Part[]> {
-  const { projectId, personId, after, before, position, ascending, offset } = query;
-  const weeks = query.weeks ?? (query.source ? [] : await readSealedWeeks(client, projectId));
+function partsOf(query: EventQuery, weeks: readonly SealedWeek[]): Part[] {
+  const { personId, after, before, position, ascending, offset } = query;
   const times = between(
     [after, ...(ascending ? [position?.timestamp] : [])],
     [before, ...(ascending ? [] : [position?.timestamp])],
   );
+  if (isOfOne(query)) {
+    const keepsPlan = countWeeks(weeks, times) > MANY_WEEKS;
+    const stored = keepsPlan ? undefined : storedRanges(weeks, times);
+    return [{ since: undefined, until: undefined, stored, keepsPlan }];
+  }
   // What an offset skips in one part is not known in the next one. A person has few events, so all parts would be read.
   const edges =
     offset > 0 || personId !== undefined ? [] : nearestEdges(weeks, times, ascending ? 'first' : 'last');
@@ -206,6 +229,7 @@ async function partsOf(client: Transaction, query: EventQuery): Promise<Part[]> 
       since,
       until,
       stored: storedRanges(weeks, { from: since ?? times.from, to: until ?? times.to }),
+      keepsPlan: false,
     };
   });
 }
@@ -246,7 +270,8 @@ export async function findEvent(
     if (ids[0].timestamp === null) return undefined;
     const { timestamp } = ids[0];
     const values: unknown[] = [projectId, uuid, timestamp];
-    const stored = storedRanges(await readSealedWeeks(client, projectId), between([timestamp], [timestamp]));
+    const weeks = await sealedWeeks(client, projectId, readingPool);
+    const stored = storedRanges(weeks, between([timestamp], [timestamp]));
     const ranges = stored ? ` and ${storedCondition(stored, (value) => `$${values.push(value)}`)}` : '';
     const { rows } = await client.query(
       `select uuid, event, distinct_id, properties::text as properties, timestamp, elements_chain

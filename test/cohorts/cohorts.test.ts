@@ -86,7 +86,7 @@ test('members are counted and listed in turns with other projects, not beside al
       /count\(\*\).* from cohort_people/s.test(text) ? [at] : [],
     );
     expect(counts).toHaveLength(1);
-    expect(queries[(counts[0] as number) - 1]).toContain('set transaction read only');
+    expect(queries[(counts[0] as number) - 1]).toContain('begin read only');
   }
 });
 

@@ -113,7 +113,7 @@ test('values are read as queries are: by the role of queries, for a bounded time
   const at = queries.findIndex((text) => text.includes('json_array_elements_text'));
   expect(queries[at - 1]).toMatch(
     new RegExp(
-      `set transaction read only; .*set local sluice.project = '${anna.projectId}'; set local statement_timeout = 15000$`,
+      `begin read only; .*set local sluice.project = '${anna.projectId}'; set local statement_timeout = '15000'$`,
     ),
   );
 });

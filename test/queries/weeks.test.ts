@@ -109,7 +109,12 @@ const PAGES = [2, 4, 33, 100].flatMap((limit) => [
   `limit=${limit}&before=2025-07-01`,
   `limit=${limit}&after=2025-02-03&orderBy=["timestamp"]`,
   `limit=${limit}&distinct_id=bob`,
+  `limit=${limit}&distinct_id=bob&orderBy=["timestamp"]`,
+  `limit=${limit}&distinct_id=bob&after=2025-02-03`,
+  `limit=${limit}&distinct_id=bob&event=weekly`,
   `limit=${limit}&person_id=${ADA}`,
+  `limit=${limit}&person_id=${ADA}&orderBy=["timestamp"]`,
+  `limit=${limit}&person_id=${uuid(900)}`,
   `limit=${limit}&where=["event != 'late'"]`,
 ]);
 
@@ -154,6 +159,24 @@ describe('a query that leaves out weeks', () => {
     expect(await statements('limit=100')).toHaveLength(3);
     expect(await statements('limit=2&offset=8')).toHaveLength(1);
     expect(await statements(`limit=2&where=["event = 'nobody'"]`)).toHaveLength(3);
+  });
+
+  test('reads all weeks of a person or a distinct id at once, by a plan that Postgres keeps', async () => {
+    const keeps = 'set local plan_cache_mode = force_generic_plan';
+    const statements = async (parameters: string) => {
+      const { queries } = await queriesOf(() => list(parameters));
+      return queries
+        .filter((text) => text === keeps || /\bfrom events\b/.test(text))
+        .map((text) => text === keeps);
+    };
+    for (const one of ['distinct_id=bob', `person_id=${ADA}`, `person_id=${ADA}&orderBy=["timestamp"]`]) {
+      expect([one, await statements(`limit=50&${one}`)]).toEqual([one, [true, false]]);
+    }
+    // Texts that differ more are not kept, nor those that few weeks are planned for.
+    for (const one of ['event=weekly', 'after=2025-01-01', 'before=2025-02-20']) {
+      expect(await statements(`limit=100&distinct_id=bob&${one}`)).not.toContain(true);
+    }
+    expect(await statements('limit=100')).not.toContain(true);
   });
 
   const weeksOf = ({ explain }: Answer) =>

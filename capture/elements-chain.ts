@@ -1,3 +1,5 @@
+import { isObject } from '../values/json-object.ts';
+
 /** An element of a page, as autocapture saw it. The clicked element comes first, then its ancestors. */
 export interface ElementOfPage {
   event: null;
@@ -111,8 +113,5 @@ function elementText(element: Fields): string {
 
 /** Writes a list of elements as a chain. Some clients send the list instead of the chain. */
 export function elementsChainOf(elements: readonly unknown[]): string {
-  return elements
-    .filter((one): one is Fields => typeof one === 'object' && one !== null && !Array.isArray(one))
-    .map(elementText)
-    .join(';');
+  return elements.filter(isObject).map(elementText).join(';');
 }

@@ -1,4 +1,5 @@
 // Checks the filters of a cohort before they are stored. What could match nobody by mistake is refused, with its place.
+
 import {
   compileRegex,
   FilterBudget,
@@ -9,12 +10,11 @@ import {
   readFilters,
 } from '../properties/index.ts';
 import { refuse } from '../refusals.ts';
+import { isObject } from '../values/json-object.ts';
 import { COHORT_LIMITS } from './rules/limits.ts';
 
 type Fields = Record<string, unknown>;
 
-const isRecord = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 const wrong = (message: string, code = 'invalid_input', reason: string | null = null) =>
   refuse.invalid('filters', message, { code, reason });
 const shown = (value: unknown): string => (JSON.stringify(value) ?? 'nothing').slice(0, 60);
@@ -69,7 +69,7 @@ function checkCondition(condition: Fields, place: string, asks: Set<number>): vo
 }
 
 function checkNode(node: unknown, place: string, asks: Set<number>): void {
-  if (!isRecord(node)) throw wrong(`${place} must be an object, not ${shown(node)}.`);
+  if (!isObject(node)) throw wrong(`${place} must be an object, not ${shown(node)}.`);
   if (!Array.isArray(node.values)) {
     if (node.type === 'AND' || node.type === 'OR') throw wrong(`${place}.values must be a list.`);
     checkCondition(node, place, asks);
@@ -83,7 +83,7 @@ function checkNode(node: unknown, place: string, asks: Set<number>): void {
 
 /** Checks filters as a whole. Returns the ids of the cohorts that they name. */
 export function checkCohortFilters(filters: unknown): number[] {
-  if (!isRecord(filters) || !isRecord(filters.properties)) {
+  if (!isObject(filters) || !isObject(filters.properties)) {
     throw wrong("Must contain a 'properties' key with type and values");
   }
   const bytes = Buffer.byteLength(JSON.stringify(filters));

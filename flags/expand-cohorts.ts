@@ -1,4 +1,5 @@
-import { isRecord, own } from './engine/definition.ts';
+import { isObject } from '../values/json-object.ts';
+import { own } from './engine/definition.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -7,7 +8,7 @@ const MOST_ALTERNATIVES = 100;
 
 /** A tree of conditions as alternatives, each of conditions that must all be fulfilled. Undefined: it cannot be written so. */
 function alternativesOf(tree: unknown): Fields[][] | undefined {
-  if (!isRecord(tree)) return undefined;
+  if (!isObject(tree)) return undefined;
   const values = own(tree, 'values');
   if (!Array.isArray(values)) {
     const { type = 'person', negation } = tree;
@@ -31,7 +32,7 @@ function alternativesOf(tree: unknown): Fields[][] | undefined {
 function onlyCohortOf(group: Fields): number | undefined {
   const properties = own(group, 'properties');
   const [property] = Array.isArray(properties) && properties.length === 1 ? properties : [];
-  if (!isRecord(property) || property.type !== 'cohort' || own(group, 'variant')) return undefined;
+  if (!isObject(property) || property.type !== 'cohort' || own(group, 'variant')) return undefined;
   const { operator } = property;
   return operator === undefined || operator === null || operator === 'in'
     ? Number(property.value)
@@ -43,9 +44,9 @@ function onlyCohortOf(group: Fields): number | undefined {
  * that cannot be written so stays what it is: such an SDK asks the server for the flag.
  */
 export function withoutCohorts(filters: unknown, treeOf: (id: number) => unknown): unknown {
-  if (!isRecord(filters) || !Array.isArray(own(filters, 'groups'))) return filters;
+  if (!isObject(filters) || !Array.isArray(own(filters, 'groups'))) return filters;
   const groups = (filters.groups as unknown[]).flatMap((group) => {
-    const id = isRecord(group) ? onlyCohortOf(group) : undefined;
+    const id = isObject(group) ? onlyCohortOf(group) : undefined;
     const alternatives = id === undefined ? undefined : alternativesOf(treeOf(id));
     if (alternatives === undefined) return [group];
     return alternatives.map((properties) => ({ ...(group as Fields), properties }));

@@ -2,8 +2,9 @@ import type { Transaction } from '../db/pool.ts';
 import { type CohortDefinition, Cohorts } from '../properties/index.ts';
 import { refuse } from '../refusals.ts';
 import { parseExactJson } from '../values/exact-json.ts';
+import { isObject } from '../values/json-object.ts';
 import { type CompiledFlag, compileFlag } from './engine/compile.ts';
-import { isRecord, own } from './engine/definition.ts';
+import { own } from './engine/definition.ts';
 import { Evaluation } from './engine/evaluate.ts';
 import { flagSet } from './engine/flag-set.ts';
 import { type Explanation, explanationOf, Seen } from './explain.ts';
@@ -135,7 +136,7 @@ async function reached<T>(
 
 /** The cohorts that the filters of a cohort name. */
 function cohortsIn(node: unknown): number[] {
-  if (!isRecord(node)) return [];
+  if (!isObject(node)) return [];
   const values = own(node, 'values');
   if (Array.isArray(values)) return values.flatMap(cohortsIn);
   return node.type === 'cohort' || node.type === 'static-cohort' ? [Number(node.value)] : [];

@@ -1,7 +1,8 @@
 import { pacing } from '../db/loop-turns.ts';
 import { parseExactJson } from '../values/exact-json.ts';
+import { isObject } from '../values/json-object.ts';
 import type { ProjectFlags } from './cache/definitions.ts';
-import { isRecord, own } from './engine/definition.ts';
+import { own } from './engine/definition.ts';
 import type { FlagSet } from './engine/flag-set.ts';
 import { withoutCohorts } from './expand-cohorts.ts';
 import type { FlagDefinitionRow } from './rows/definitions.ts';
@@ -41,9 +42,9 @@ function chainsOf(set: FlagSet): Chains {
 
 /** Names flags by their keys, as the SDKs do. */
 function withKeys(filters: unknown, set: FlagSet, chains: Chains): unknown {
-  if (!isRecord(filters) || !Array.isArray(own(filters, 'groups'))) return filters;
+  if (!isObject(filters) || !Array.isArray(own(filters, 'groups'))) return filters;
   const rewrite = (property: unknown): unknown => {
-    if (!isRecord(property) || property.type !== 'flag') return property;
+    if (!isObject(property) || property.type !== 'flag') return property;
     const id = Number(property.key);
     const asked = set.byId.get(id);
     return {
@@ -53,7 +54,7 @@ function withKeys(filters: unknown, set: FlagSet, chains: Chains): unknown {
     };
   };
   const groups = (filters.groups as unknown[]).map((group) =>
-    isRecord(group) && Array.isArray(group.properties)
+    isObject(group) && Array.isArray(group.properties)
       ? { ...group, properties: group.properties.map(rewrite) }
       : group,
   );
@@ -63,12 +64,12 @@ function withKeys(filters: unknown, set: FlagSet, chains: Chains): unknown {
 /** The tree of a cohort without what only people read. */
 const treeOf = (text: string): unknown => {
   const filters = parseExactJson(text);
-  return isRecord(filters) ? own(filters, 'properties') : undefined;
+  return isObject(filters) ? own(filters, 'properties') : undefined;
 };
 
 /** The ids of the cohorts that a tree names. */
 function cohortsIn(tree: unknown): number[] {
-  if (!isRecord(tree)) return [];
+  if (!isObject(tree)) return [];
   if (Array.isArray(tree.values)) return tree.values.flatMap(cohortsIn);
   return tree.type === 'cohort' ? [Number(tree.value)] : [];
 }

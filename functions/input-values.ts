@@ -1,7 +1,9 @@
 // The values of inputs, as a program sees them.
+
 import type { Bytecode } from '../hog/bytecode/index.ts';
 import { renderLiquid } from '../hog/liquid/index.ts';
 import { run } from '../hog/vm/index.ts';
+import { isObject } from '../values/json-object.ts';
 import { errorOf, type Surroundings, TEMPLATE_LIMITS } from './evaluate.ts';
 import type { StoredInputs } from './rules/definition.ts';
 import type { Globals } from './rules/globals.ts';
@@ -62,7 +64,7 @@ function evaluated(code: unknown, evaluate: (code: Bytecode) => unknown): unknow
   );
   if (!Object.hasOwn(values, EXTEND)) return values;
   const { [EXTEND]: base, ...own } = values;
-  return typeof base === 'object' && base !== null && !Array.isArray(base) ? { ...base, ...own } : own;
+  return isObject(base) ? { ...base, ...own } : own;
 }
 
 export function inMachine(code: Bytecode, globals: Globals, around: Surroundings): unknown {

@@ -1,6 +1,8 @@
 // Decides whether a person is in a cohort: listed in it, or matched by its filters. Flags, counts and queries share this.
+
 import type { Moment } from '../values/dates.ts';
 import { ExactNumber } from '../values/exact-json.ts';
+import { isObject } from '../values/json-object.ts';
 import type { PropertyFilter } from './filter.ts';
 import { passes, prepareTest } from './matcher.ts';
 import { operatorOf } from './operators.ts';
@@ -49,8 +51,6 @@ const NEVER: Node = { kind: 'never' };
 const MOST_CONDITIONS = 10_000;
 const MOST_DEPTH = 20;
 
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 const isScalar = (value: unknown): boolean =>
   ['string', 'number', 'boolean'].includes(typeof value) || value instanceof ExactNumber;
 
@@ -66,7 +66,7 @@ class Reading {
   #conditions = 0;
 
   node(document: unknown, depth: number, inOr: boolean): Node {
-    if (!isRecord(document) || depth > MOST_DEPTH) return { kind: 'never', document };
+    if (!isObject(document) || depth > MOST_DEPTH) return { kind: 'never', document };
     if (Array.isArray(document.values)) {
       const isOr = document.type === 'OR';
       const nodes = document.values.map((one) => this.node(one, depth + 1, isOr));
@@ -105,7 +105,7 @@ class Reading {
 
 function prepare({ isStatic, filters }: CohortDefinition): Prepared {
   const reading = new Reading();
-  const document = isRecord(filters) ? filters.properties : undefined;
+  const document = isObject(filters) ? filters.properties : undefined;
   const root = isStatic ? NEVER : reading.node(document, 0, false);
   // A cohort without conditions has no members.
   const isEmpty = root.kind !== 'never' && 'nodes' in root && !hasConditions(root);

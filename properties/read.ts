@@ -1,6 +1,7 @@
 // Parses filter JSON, as clients send and store it, to typed filters.
 
 import { allowedSize, PatternBudget } from '../hog/patterns/index.ts';
+import { isObject } from '../values/json-object.ts';
 import { isStorableText } from '../values/texts.ts';
 import { cohortIds } from './cohorts.ts';
 import { at, FilterError } from './errors.ts';
@@ -74,7 +75,7 @@ function readNode(reading: Reading, document: unknown, path: string, depth: numb
     throw new FilterError(`Filters are nested more than ${FILTER_LIMITS.depth} deep`, path);
   }
   if (Array.isArray(document)) return all(readNodes(reading, document, path, depth));
-  if (!isRecord(document)) throw new FilterError('A property filter must be an object', path);
+  if (!isObject(document)) throw new FilterError('A property filter must be an object', path);
   if (isGroup(document)) return readGroup(reading, document, path, depth);
   if (document.key === undefined && document.type === undefined && document.operator === undefined) {
     return readShorthand(reading, document, path);
@@ -234,9 +235,6 @@ function readScalar(value: unknown, path: string): Scalar {
   if (typeof value === 'number') throw new FilterError('This number is too large', path);
   throw new FilterError('A value must be a string, a number, a boolean, or a list of these', path);
 }
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const join = (path: string, part: string | number): string => (path === '' ? `${part}` : `${path}.${part}`);
 

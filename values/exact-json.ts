@@ -1,4 +1,5 @@
 // JSON whose numbers keep their spelling. `1.0` and `1` are different texts, and a double does not hold 9007199254740993.
+import { isObject } from './json-object.ts';
 
 declare global {
   interface JSON {
@@ -27,6 +28,10 @@ export class ExactNumber {
     return JSON.rawJSON(this.text);
   }
 }
+
+/** Whether a value of such JSON is an object, and no number that keeps its spelling. */
+export const isExactObject = (value: unknown): value is Record<string, unknown> =>
+  isObject(value) && !(value instanceof ExactNumber);
 
 /**
  * Finds texts that may hold such a number: with an exponent, a zero at the end of a fraction, many digits, or minus zero. A

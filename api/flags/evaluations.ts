@@ -4,6 +4,7 @@ import type { CompiledFlag } from '../../flags/engine/compile.ts';
 import type { Outcome } from '../../flags/engine/outcome.ts';
 import type { FlagRequest } from '../../flags/evaluator.ts';
 import { findFlag } from '../../flags/rows/flags.ts';
+import { isObject } from '../../values/json-object.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import type { Flags } from './dependencies.ts';
@@ -37,7 +38,7 @@ function groupsIn(text: string | undefined): Record<string, string> {
   if (text === undefined || text === '') return {};
   try {
     const groups: unknown = JSON.parse(text);
-    if (typeof groups === 'object' && groups !== null && !Array.isArray(groups)) {
+    if (isObject(groups)) {
       return Object.fromEntries(Object.entries(groups).map(([type, key]) => [type, String(key)]));
     }
   } catch {

@@ -1,5 +1,5 @@
 import type { FlagRequest } from '../../flags/evaluator.ts';
-import { ExactNumber } from '../../values/exact-json.ts';
+import { ExactNumber, isExactObject } from '../../values/exact-json.ts';
 import { readFlagBody } from './request.ts';
 
 /** Why nothing can be evaluated, by its name in OpenFeature. */
@@ -16,11 +16,6 @@ export class OfrepError extends Error {
   }
 }
 
-type Fields = Record<string, unknown>;
-
-const isRecord = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof ExactNumber);
-
 /** The parts of a context that are not properties of the person. */
 const OWN = new Set([
   ...['targetingKey', 'groups', 'group_properties'],
@@ -35,9 +30,9 @@ export interface OfrepContext {
 
 /** Reads an evaluation context of OpenFeature. Whatever has no meaning of its own is a property of the person. */
 export function readContext(body: unknown): OfrepContext {
-  if (!isRecord(body)) throw new OfrepError('PARSE_ERROR', 'The body must be an object with a context.');
+  if (!isExactObject(body)) throw new OfrepError('PARSE_ERROR', 'The body must be an object with a context.');
   const { context = {} } = body;
-  if (!isRecord(context)) throw new OfrepError('INVALID_CONTEXT', 'context must be an object.');
+  if (!isExactObject(context)) throw new OfrepError('INVALID_CONTEXT', 'context must be an object.');
   const { targetingKey, $geoip_disable: geoipDisable } = context;
   const isNumber = typeof targetingKey === 'number' || targetingKey instanceof ExactNumber;
   if (targetingKey === undefined || targetingKey === null || targetingKey === '') {

@@ -1,5 +1,5 @@
 import type { FlagRequest } from '../../flags/evaluator.ts';
-import { ExactNumber } from '../../values/exact-json.ts';
+import { ExactNumber, isExactObject } from '../../values/exact-json.ts';
 import { FlagBodyError } from './decode.ts';
 
 /** What a client says in its body, checked. */
@@ -21,9 +21,6 @@ const wrong = (field: string, wanted: string) =>
   new FlagBodyError(
     `Failed to decode request: invalid JSON: ${field} must be ${wanted}. Please check your request format and try again.`,
   );
-
-const isRecord = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof ExactNumber);
 
 /** The first of the names of a field that the body has. */
 function given(body: Fields, ...names: string[]): unknown {
@@ -47,7 +44,7 @@ function plainTextIn(value: unknown, field: string): string | undefined {
 
 function recordIn(value: unknown, field: string): Fields {
   if (value === undefined) return {};
-  if (isRecord(value)) return value;
+  if (isExactObject(value)) return value;
   throw wrong(field, 'an object');
 }
 
@@ -99,14 +96,14 @@ function groupsIn(value: unknown): Record<string, string> {
 function groupPropertiesIn(value: unknown): Record<string, Fields> {
   const properties = recordIn(value, 'group_properties');
   for (const [type, one] of Object.entries(properties)) {
-    if (!isRecord(one)) throw wrong(`group_properties.${type}`, 'an object');
+    if (!isExactObject(one)) throw wrong(`group_properties.${type}`, 'an object');
   }
   return properties as Record<string, Fields>;
 }
 
 /** Checks the fields of a body. Unknown ones are ignored, and one of a wrong type refuses the body. */
 export function readFlagBody(body: unknown): FlagBody {
-  if (!isRecord(body)) throw wrong('the body', 'an object');
+  if (!isExactObject(body)) throw wrong('the body', 'an object');
   const personProperties = recordIn(given(body, 'person_properties', '$properties'), 'person_properties');
   const distinctId = textIn(given(body, 'distinct_id', '$distinct_id'), 'distinct_id');
   return {

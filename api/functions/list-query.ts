@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { FunctionQuery } from '../../functions/rows/functions.ts';
 import { TYPE_NAMES } from '../../functions/rules/types.ts';
+import { isObject } from '../../values/json-object.ts';
 import { errors } from '../errors.ts';
 import { exactInstant } from '../fields.ts';
 import { pageQuery } from '../pagination.ts';
@@ -51,8 +52,6 @@ export const functionQuery = pageQuery.extend({
 type Query = z.output<typeof functionQuery>;
 
 export const isFull = ({ full }: Query): boolean => full === 'true' || full === '1';
-
-const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 function json(text: string, field: string, isRight: (value: unknown) => boolean): unknown {
   try {

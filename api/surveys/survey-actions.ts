@@ -1,11 +1,9 @@
 import { type ShownAction, shownActions } from '../../actions/reads/steps-of.ts';
 import type { Queryable } from '../../db/pool.ts';
 import type { OfferedSurvey } from '../../surveys/rows/surveys.ts';
+import { isObject } from '../../values/json-object.ts';
 
 type Fields = Record<string, unknown>;
-const isObject = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** What conditions say of actions. */
 function namedActions(conditions: unknown): Fields[] {
   const actions = isObject(conditions) ? conditions.actions : undefined;

@@ -1,6 +1,7 @@
 import { serialize } from 'node:v8';
 import { uuidv7 } from '../../db/uuid.ts';
 import type { Place } from '../../geoip/database.ts';
+import { isObject } from '../../values/json-object.ts';
 import { addPlaces } from '../add-places.ts';
 import { openBody, toJson } from '../decode/decode.ts';
 import { namesOf } from '../definitions/body-names.ts';
@@ -20,13 +21,10 @@ function shown(token: unknown): unknown {
   return token === undefined || token === null ? undefined : 0;
 }
 
-const isFields = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** The key of the first event that names one. */
 function firstToken(values: readonly unknown[]): unknown {
   for (const value of values) {
-    const token = isFields(value) ? eventToken(value) : undefined;
+    const token = isObject(value) ? eventToken(value) : undefined;
     if (token !== undefined && token !== null) return token;
   }
   return undefined;

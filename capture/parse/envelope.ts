@@ -1,3 +1,4 @@
+import { isObject } from '../../values/json-object.ts';
 import type { Decoded } from '../decode/json.ts';
 import { DecodeError } from '../decode/limits.ts';
 
@@ -32,10 +33,6 @@ export interface Envelope {
   single: boolean;
 }
 
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** The content of a body `{ data: … }`: an event or a list of events. */
 function inner(root: Fields): unknown {
   const { data } = root;
@@ -63,7 +60,7 @@ function isHistorical({ historical_migration: value }: Fields): boolean {
 
 /** The project key that a body names outside of its events. */
 export function rootToken({ root, formToken }: Decoded): unknown {
-  return isFields(root) ? (root.api_key ?? root.token ?? root.$token ?? formToken) : formToken;
+  return isObject(root) ? (root.api_key ?? root.token ?? root.$token ?? formToken) : formToken;
 }
 
 /** Reads the envelope of any form of body: a list of events, a batch, a wrapped payload, one event. */
@@ -72,7 +69,7 @@ export function readEnvelope(decoded: Decoded): Envelope {
   if (Array.isArray(root)) {
     return { token: formToken, sentAt: undefined, historical: false, events: root, single: false };
   }
-  if (!isFields(root))
+  if (!isObject(root))
     throw new DecodeError(
       'invalid_request',
       'failed to parse request: expected an object or an array of events',

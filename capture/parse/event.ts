@@ -1,3 +1,4 @@
+import { isObject } from '../../values/json-object.ts';
 import { cut } from '../../values/texts.ts';
 import { isUuid } from '../../values/uuid.ts';
 import { elementsChainOf } from '../elements-chain.ts';
@@ -51,10 +52,6 @@ export function readUuid(value: unknown): string | undefined | false {
   return usual === undefined || usual === NIL ? false : usual.toLowerCase();
 }
 
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /**
  * Moves `$set`, `$set_once` and `$unset` from beside the properties into them. Outer values of `$set` and `$set_once`
  * win over inner ones.
@@ -62,10 +59,10 @@ function isFields(value: unknown): value is Fields {
 export function liftSets(event: Fields, properties: Fields): void {
   for (const name of ['$set', '$set_once'] as const) {
     const outer = event[name];
-    if (!isFields(outer)) continue;
+    if (!isObject(outer)) continue;
     const within = properties[name];
     // A spread copies a key called __proto__ as data. An assignment would not.
-    properties[name] = isFields(within) ? { ...within, ...outer } : outer;
+    properties[name] = isObject(within) ? { ...within, ...outer } : outer;
   }
   if (event.$unset !== undefined && properties.$unset === undefined) properties.$unset = event.$unset;
 }
@@ -109,5 +106,5 @@ export function limitPersonChanges(event: string, properties: Fields): unknown {
 export function readProperties(event: Fields): Fields | undefined {
   const { properties } = event;
   if (properties === undefined || properties === null) return {};
-  return isFields(properties) ? properties : undefined;
+  return isObject(properties) ? properties : undefined;
 }

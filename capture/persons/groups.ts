@@ -1,3 +1,4 @@
+import { isObject } from '../../values/json-object.ts';
 import { type CapturedEvent, storableTime } from '../captured-event.ts';
 import type { PersonNotice } from './notice.ts';
 
@@ -23,9 +24,6 @@ export interface GroupUpdate extends Membership {
 
 /** Some guides use the second spelling. */
 export const GROUP_IDENTIFY: ReadonlySet<string> = new Set(['$groupidentify', '$group_identify']);
-
-const isObject = (value: unknown): value is Properties =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** The value as a type or a key. Undefined if it is missing or empty. */
 function asKey(value: unknown): string | undefined {

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { isObject } from '../../values/json-object.ts';
 import { type CapturedEvent, storableTime } from '../captured-event.ts';
 import { GROUP_IDENTIFY } from './groups.ts';
 
@@ -38,9 +39,6 @@ export const CHANGING_PROPERTIES: readonly string[] = [
 const OF_SERVERS = new Set(['$os', '$os_version']);
 /** Events that never change a person. */
 const SILENT = new Set(['$exception', '$$heatmap', ...GROUP_IDENTIFY]);
-
-const isObject = (value: unknown): value is Properties =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Whether two values from JSON are equal. The order of keys does not count, since Postgres does not keep it. */
 function same(one: unknown, other: unknown): boolean {

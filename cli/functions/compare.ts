@@ -1,5 +1,7 @@
 // Compares the result of a test with what a file expects.
+
 import { z } from 'zod';
+import { isObject } from '../../values/json-object.ts';
 import { UsageError } from '../context.ts';
 import type { Tried } from './tried.ts';
 
@@ -30,9 +32,6 @@ export function parseExpectation(value: unknown, file: string): Expectation {
   const { path, message } = parsed.error.issues[0] as z.core.$ZodIssue;
   throw new UsageError(`${file}: ${path.length > 0 ? `${path.join('.')}: ` : ''}${message}`);
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const shown = (value: unknown): string => (value === undefined ? 'nothing' : JSON.stringify(value));
 

@@ -1,26 +1,25 @@
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { parseExactJson } from '../../values/exact-json.ts';
+import { isObject } from '../../values/json-object.ts';
 import { type CohortRow, findCohort, findCohortByName } from '../rows/cohorts.ts';
 import { type CohortCommandDependencies, createCohort } from './save.ts';
 
 /** Cohorts may name cohorts. They are checked to be in no circle when they are stored. */
 const MOST = 1_000;
 
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 const isCohort = (node: Record<string, unknown>) => node.type === 'cohort' || node.type === 'static-cohort';
 
 /** The ids of the cohorts that filters name. */
 function namedIn(node: unknown): number[] {
-  if (!isRecord(node)) return [];
+  if (!isObject(node)) return [];
   if (Array.isArray(node.values)) return node.values.flatMap(namedIn);
   return isCohort(node) ? [Number(node.value)] : [];
 }
 
 /** The same filters with the ids of another project. */
 function renamed(node: unknown, ids: ReadonlyMap<number, number>): unknown {
-  if (!isRecord(node)) return node;
+  if (!isObject(node)) return node;
   if (Array.isArray(node.values)) return { ...node, values: node.values.map((one) => renamed(one, ids)) };
   return isCohort(node) ? { ...node, value: ids.get(Number(node.value)) } : node;
 }

@@ -4,7 +4,7 @@ import { type Transaction, transaction } from '../../db/pool.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { changes } from '../../tenancy/audit.ts';
-import { isRecord } from '../engine/definition.ts';
+import { isObject } from '../../values/json-object.ts';
 import { featuresOfFlags } from '../rows/early-access.ts';
 import {
   type FlagFields,
@@ -48,7 +48,7 @@ const ADDED = ['cohort_name', 'group_key_names'];
 /** The plain form of a value, in which numbers of the same value are the same, without what answers add to it. */
 const plain = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value ?? null), function (this: unknown, name, one) {
-    return ADDED.includes(name) && isRecord(this) && typeof this.type === 'string' ? undefined : one;
+    return ADDED.includes(name) && isObject(this) && typeof this.type === 'string' ? undefined : one;
   });
 
 /** Refuses a change of a field that somebody else has changed since the user saw it. */

@@ -1,7 +1,7 @@
 import { Refusal } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { parseExactJson } from '../../values/exact-json.ts';
-import { isRecord } from '../engine/definition.ts';
+import { isObject } from '../../values/json-object.ts';
 import type { FlagRow } from '../rows/flags.ts';
 import { plannedChanges } from '../rows/scheduled-changes.ts';
 import type { ChangePayload } from '../rules/scheduled-changes.ts';
@@ -17,7 +17,7 @@ async function forProject(
   way: { from: number; to: number },
   payload: ChangePayload,
 ): Promise<ChangePayload> {
-  if (payload.operation !== 'add_release_condition' || !isRecord(payload.value)) return payload;
+  if (payload.operation !== 'add_release_condition' || !isObject(payload.value)) return payload;
   const { groups } = payload.value;
   const { asks, cohorts, filters } = checkFilters({ groups }, { isNew: false, isRemoteConfiguration: false });
   const asked = { filters, flags: asks, cohorts };

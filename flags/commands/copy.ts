@@ -2,7 +2,7 @@ import { listGroupTypes } from '../../db/group-types.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { parseExactJson } from '../../values/exact-json.ts';
-import { isRecord } from '../engine/definition.ts';
+import { isObject } from '../../values/json-object.ts';
 import { openPayloads } from '../reads/payloads.ts';
 import { type FlagRow, findFlagByKey, idsOfFlags, keysOfFlags } from '../rows/flags.ts';
 import { changeFlag } from './change.ts';
@@ -32,7 +32,7 @@ const index = (value: unknown, { groups }: Translation): unknown =>
   typeof value === 'number' ? groups.get(value) : value;
 
 function property(filter: unknown, to: Translation): unknown {
-  if (!isRecord(filter)) return filter;
+  if (!isObject(filter)) return filter;
   if (filter.type === 'cohort') return { ...filter, value: to.cohorts.get(Number(filter.value)) };
   if (filter.type === 'flag') return { ...filter, key: String(to.flags.get(Number(filter.key))) };
   if (filter.type === 'group') return { ...filter, group_type_index: index(filter.group_type_index, to) };
@@ -42,7 +42,7 @@ function property(filter: unknown, to: Translation): unknown {
 /** Writes filters for another project. */
 export function translated(filters: Fields, to: Translation): Fields {
   const groups = (Array.isArray(filters.groups) ? filters.groups : []).map((group: unknown) =>
-    isRecord(group)
+    isObject(group)
       ? {
           ...group,
           aggregation_group_type_index: index(group.aggregation_group_type_index, to),
@@ -56,7 +56,7 @@ export function translated(filters: Fields, to: Translation): Fields {
 
 /** The indexes of types of groups that filters use. */
 function indexesIn(filters: Fields): number[] {
-  const groups = (Array.isArray(filters.groups) ? filters.groups : []).filter(isRecord);
+  const groups = (Array.isArray(filters.groups) ? filters.groups : []).filter(isObject);
   const used = [
     filters.aggregation_group_type_index,
     ...groups.map((group) => group.aggregation_group_type_index),

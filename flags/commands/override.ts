@@ -1,7 +1,8 @@
 import { changeTransaction } from '../../db/change-turns.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
-import { isRecord, own } from '../engine/definition.ts';
+import { isObject } from '../../values/json-object.ts';
+import { own } from '../engine/definition.ts';
 import { deleteOverride, type FlagRow, lockFlags, putOverride } from '../rows/flags.ts';
 import { FLAG_LIMITS } from '../rules/limits.ts';
 import { auditFlag } from './audit.ts';
@@ -47,7 +48,7 @@ export async function overrideFlag(
 
 function variantsOf(flag: FlagRow): string[] {
   const filters: unknown = JSON.parse(flag.filters);
-  const multivariate = isRecord(filters) ? own(filters, 'multivariate') : undefined;
-  const variants = isRecord(multivariate) ? own(multivariate, 'variants') : undefined;
+  const multivariate = isObject(filters) ? own(filters, 'multivariate') : undefined;
+  const variants = isObject(multivariate) ? own(multivariate, 'variants') : undefined;
   return Array.isArray(variants) ? variants.map((one: { key: string }) => one.key) : [];
 }

@@ -1,8 +1,10 @@
 // What a change of a flag makes of it, without a lock: reading patterns and sealing payloads take long.
+
 import { refuse } from '../../refusals.ts';
 import { SecretError } from '../../secrets/envelope.ts';
 import { parseExactJson } from '../../values/exact-json.ts';
-import { isRecord, own } from '../engine/definition.ts';
+import { isObject } from '../../values/json-object.ts';
+import { own } from '../engine/definition.ts';
 import { areKept, NoKeysError, openPayloads, type Payloads, sealPayloads } from '../reads/payloads.ts';
 import type { FlagFields, FlagRow } from '../rows/flags.ts';
 import { ENCRYPTED_MARK, isEncryptedMark } from '../rules/encrypted-mark.ts';
@@ -27,7 +29,7 @@ const RETRY_SECONDS = 30;
 
 const payloadsOf = (filters: Record<string, unknown>): Payloads => {
   const payloads = own(filters, 'payloads');
-  return isRecord(payloads) ? (payloads as Payloads) : {};
+  return isObject(payloads) ? (payloads as Payloads) : {};
 };
 
 function orRefused<T>(work: () => T): T {
@@ -66,7 +68,7 @@ const marked = (filters: Record<string, unknown>) => ({
 /** Makes marks of what is not JSON without its quotes, so that a mark is checked like a payload. */
 function withWholeMarks(filters: Record<string, unknown>): Record<string, unknown> {
   const payloads = own(filters, 'payloads');
-  if (!isRecord(payloads)) return filters;
+  if (!isObject(payloads)) return filters;
   const entries = Object.entries(payloads).map(([key, value]) => [
     key,
     isEncryptedMark(value) ? ENCRYPTED_MARK : value,
@@ -80,7 +82,7 @@ function withKeptMarks(
   stored: Record<string, unknown>,
 ): Record<string, unknown> {
   const given = own(filters, 'payloads') ?? {};
-  return isRecord(given) ? { ...filters, payloads: { ...payloadsOf(stored), ...given } } : filters;
+  return isObject(given) ? { ...filters, payloads: { ...payloadsOf(stored), ...given } } : filters;
 }
 
 /** Prepares a new flag, or a change of the one that is stored. */

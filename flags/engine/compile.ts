@@ -1,5 +1,6 @@
+import { isObject } from '../../values/json-object.ts';
 import { type Condition, isFull, numberIn, prepareConditions, preparingConditions } from './conditions.ts';
-import { type FlagDefinition, isRecord, own } from './definition.ts';
+import { type FlagDefinition, own } from './definition.ts';
 import { type Outcome, Outcomes } from './outcome.ts';
 import { inOneGo, type Steps } from './steps.ts';
 
@@ -43,10 +44,10 @@ export interface Draw {
 
 function variantsOf(filters: Record<string, unknown>): CompiledFlag['variants'] {
   const multivariate = own(filters, 'multivariate');
-  const list = isRecord(multivariate) ? own(multivariate, 'variants') : undefined;
+  const list = isObject(multivariate) ? own(multivariate, 'variants') : undefined;
   if (!Array.isArray(list)) return [];
   let end = 0;
-  return list.filter(isRecord).flatMap((one) => {
+  return list.filter(isObject).flatMap((one) => {
     const key = own(one, 'key');
     if (typeof key !== 'string') return [];
     end += (numberIn(own(one, 'rollout_percentage')) ?? 0) / 100;
@@ -57,13 +58,13 @@ function variantsOf(filters: Record<string, unknown>): CompiledFlag['variants'] 
 /** The holdout of a flag, in the form of today or in the older one. */
 function holdoutOf(filters: Record<string, unknown>): CompiledFlag['holdout'] {
   const holdout = own(filters, 'holdout');
-  if (isRecord(holdout)) {
+  if (isObject(holdout)) {
     const id = numberIn(own(holdout, 'id'));
     const share = numberIn(own(holdout, 'exclusion_percentage'));
     return id === null || share === null ? null : { variant: `holdout-${id}`, share: bounded(share) };
   }
   const older = own(filters, 'holdout_groups');
-  const first = Array.isArray(older) ? older.find(isRecord) : undefined;
+  const first = Array.isArray(older) ? older.find(isObject) : undefined;
   const variant = first && own(first, 'variant');
   if (!first || typeof variant !== 'string') return null;
   return { variant, share: bounded(numberIn(own(first, 'rollout_percentage')) ?? 100) };
@@ -81,7 +82,7 @@ function legacyEnrollmentOf(filters: Record<string, unknown>): CompiledFlag['leg
 /** The texts of the payloads, by variant; `true` names that of a flag without variants. */
 function payloadsOf(filters: Record<string, unknown>): Map<string, string> {
   const payloads = own(filters, 'payloads');
-  if (!isRecord(payloads)) return new Map();
+  if (!isObject(payloads)) return new Map();
   return new Map(
     Object.entries(payloads).flatMap(([key, value]) =>
       value === null || value === undefined
@@ -93,7 +94,7 @@ function payloadsOf(filters: Record<string, unknown>): Map<string, string> {
 
 /** Prepares a flag in steps. Whatever is stored can be prepared; what cannot be read matches nobody. */
 export function* compilingFlag(definition: FlagDefinition): Steps<CompiledFlag> {
-  const filters = isRecord(definition.filters) ? definition.filters : {};
+  const filters = isObject(definition.filters) ? definition.filters : {};
   const group = numberIn(own(filters, 'aggregation_group_type_index'));
   const variants = variantsOf(filters);
   const conditions = yield* preparingConditions(

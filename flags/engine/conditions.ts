@@ -1,6 +1,7 @@
 import { operatorOf, type PropertyFilter, prepareTest, type Test } from '../../properties/index.ts';
 import { ExactNumber } from '../../values/exact-json.ts';
-import { isRecord, own } from './definition.ts';
+import { isObject } from '../../values/json-object.ts';
+import { own } from './definition.ts';
 import { inOneGo, type Steps } from './steps.ts';
 
 /** One filter of a condition, prepared; `filter` is the stored one. */
@@ -48,7 +49,7 @@ const costOf = (test: ConditionTest): number => (test.kind === 'never' ? 0 : tes
 
 /** Prepares a filter. What cannot be read matches nobody; the API refuses to store it. */
 function prepare(document: unknown): ConditionTest {
-  if (!isRecord(document)) return never(document);
+  if (!isObject(document)) return never(document);
   const key = own(document, 'key');
   const type = own(document, 'type') ?? 'person';
   const value = own(document, 'value') ?? null;
@@ -100,7 +101,7 @@ export function* preparingConditions(
 ): Steps<Condition[]> {
   if (!Array.isArray(groups)) return [];
   const conditions: Condition[] = [];
-  for (const document of groups.filter(isRecord)) {
+  for (const document of groups.filter(isObject)) {
     const properties = own(document, 'properties');
     const tests: ConditionTest[] = [];
     for (const property of Array.isArray(properties) ? properties : []) {

@@ -15,9 +15,6 @@ export interface FlagDefinition {
   overrides: ReadonlyMap<string, boolean | string>;
 }
 
-export const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** What a record has under a name itself. Names such as `constructor` are data. */
 export const own = (record: Record<string, unknown>, name: string): unknown =>
   Object.hasOwn(record, name) ? record[name] : undefined;

@@ -1,3 +1,5 @@
+import { isObject } from '../../values/json-object.ts';
+
 /** A place at which two documents differ. */
 export interface Difference {
   /** Such as `filters.groups.0.rollout_percentage`. */
@@ -11,7 +13,7 @@ export interface Difference {
 export const MOST_DIFFERENCES = 100;
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && value.constructor === Object;
+  isObject(value) && value.constructor === Object;
 
 /** Finds where two documents of JSON differ, in the order of the later one. */
 export function differencesOf(before: unknown, after: unknown): Difference[] {

@@ -1,3 +1,5 @@
+import { isObject } from '../../values/json-object.ts';
+
 /** How far a flag is rolled out, by its conditions alone. */
 export interface RolloutState {
   state: 'fully_rolled_out' | 'partial' | 'not_rolled_out';
@@ -10,9 +12,7 @@ export interface RolloutState {
   isMultivariate: boolean;
 }
 
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-const listIn = (value: unknown) => (Array.isArray(value) ? value.filter(isRecord) : []);
+const listIn = (value: unknown) => (Array.isArray(value) ? value.filter(isObject) : []);
 const share = (value: unknown): number => (value === undefined || value === null ? 100 : Number(value));
 
 /** Says how far the filters of a flag roll it out. */
@@ -23,7 +23,7 @@ export function rolloutStateOf(filters: Record<string, unknown>): RolloutState {
     share: share(group.rollout_percentage),
     variant: typeof group.variant === 'string' && group.variant !== '' ? group.variant : undefined,
   }));
-  const variants = isRecord(multivariate) ? listIn(multivariate.variants) : [];
+  const variants = isObject(multivariate) ? listIn(multivariate.variants) : [];
   const whole = variants.find((one) => share(one.rollout_percentage) >= 100)?.key;
   const open = groups.filter((group) => group.isForAll && group.share >= 100);
   const given = open.map((group) => group.variant ?? whole).find((key) => key !== undefined);

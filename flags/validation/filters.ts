@@ -1,5 +1,6 @@
 // Checks the filters of a flag before they are stored, and writes them in one form. What the evaluation could not read is
 // refused here, with its place.
+
 import {
   compileRegex,
   FilterBudget,
@@ -11,8 +12,9 @@ import {
   readFilters,
 } from '../../properties/index.ts';
 import { refuse } from '../../refusals.ts';
-import { ExactNumber } from '../../values/exact-json.ts';
-import { isRecord, own } from '../engine/definition.ts';
+import { ExactNumber, isExactObject } from '../../values/exact-json.ts';
+import { isObject } from '../../values/json-object.ts';
+import { own } from '../engine/definition.ts';
 import { FLAG_LIMITS } from '../rules/limits.ts';
 
 type Fields = Record<string, unknown>;
@@ -89,7 +91,7 @@ function percentage(value: unknown, place: string, { orNull = false } = {}): voi
 }
 
 function recordAt(value: unknown, place: string): Fields {
-  if (isRecord(value) && !(value instanceof ExactNumber)) return value;
+  if (isExactObject(value)) return value;
   throw wrong(`${place} must be an object, not ${shown(value)}.`);
 }
 
@@ -285,7 +287,7 @@ function checkPayloads(filters: Fields, variants: ReadonlySet<string>): Fields |
   const payloads = own(filters, 'payloads');
   if (payloads === undefined || payloads === null) return undefined;
   const checked: Fields = {};
-  if (!isRecord(payloads) || payloads instanceof ExactNumber) {
+  if (!isExactObject(payloads)) {
     throw wrong(
       'Payloads must be passed as a dictionary',
       'invalid_input',
@@ -327,9 +329,9 @@ function checkCosts(groups: readonly unknown[]): void {
   const budget = new FilterBudget();
   const plain: unknown[] = JSON.parse(JSON.stringify(groups));
   for (const [index, group] of plain.entries()) {
-    const properties = (isRecord(group) && own(group, 'properties')) || [];
+    const properties = (isObject(group) && own(group, 'properties')) || [];
     for (const [at, property] of (Array.isArray(properties) ? properties : []).entries()) {
-      if (!isRecord(property)) continue;
+      if (!isObject(property)) continue;
       supportedOperator(own(property, 'operator'), `groups[${index}].properties[${at}]`);
     }
     readFilters(properties, { path: `groups.${index}.properties`, budget });

@@ -1,5 +1,6 @@
 import type { Queryable } from '../../db/pool.ts';
 import { refuse } from '../../refusals.ts';
+import { isObject } from '../../values/json-object.ts';
 import { findStoredEvent, newestEvents } from '../rows/events.ts';
 import type { CompiledContent } from '../rules/definition.ts';
 import type { Frame } from '../rules/frame.ts';
@@ -88,8 +89,7 @@ function objectOf(value: unknown, field: string): Record<string, unknown> {
   if (value === undefined || value === null || value === '') return {};
   try {
     const found: unknown = typeof value === 'string' ? JSON.parse(value) : value;
-    if (typeof found === 'object' && found !== null && !Array.isArray(found))
-      return found as Record<string, unknown>;
+    if (isObject(found)) return found as Record<string, unknown>;
   } catch {
     // The refusal below says what is expected.
   }

@@ -1,3 +1,4 @@
+import { isObject } from '../../values/json-object.ts';
 import {
   FunctionError,
   type GivenInput,
@@ -27,9 +28,6 @@ function isBlank(value: unknown): boolean {
 /** Answers whether the client says that the stored secret stays. */
 export const keepsSecret = (given: GivenInput | null | undefined): boolean =>
   !given || given.value === MASK || given.value === undefined;
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const isStatusCode = (value: unknown): boolean =>
   (Number.isInteger(value) && (value as number) >= 400 && (value as number) <= 599) ||

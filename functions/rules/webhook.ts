@@ -1,4 +1,5 @@
 // Requests to functions that take them, and what such functions answer.
+import { isObject } from '../../values/json-object.ts';
 import { exceeds } from '../../values/nesting.ts';
 
 /** A request as it comes. */
@@ -107,13 +108,9 @@ export const UNKNOWN = json(404, { error: 'Not found' });
 export const TOO_LARGE = { error: 'Request entity too large' };
 export const faulty = (status: number, error: string) => json(status, { error });
 
-type Fields = Record<string, unknown>;
-const isFields = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** Reads the answer that a program returned. Undefined: it leaves the answer to us. */
 export function answerOf(result: unknown): WebhookAnswer | undefined {
-  if (!isFields(result) || !isFields(result.httpResponse)) return undefined;
+  if (!isObject(result) || !isObject(result.httpResponse)) return undefined;
   const { status: asked, body: given, contentType: named, isBase64Encoded } = result.httpResponse;
   const isStatus = Number.isInteger(asked) && (asked as number) >= 200 && (asked as number) <= 599;
   const status = isStatus ? (asked as number) : 500;

@@ -1,7 +1,9 @@
 // Some of the templates that Sluice ships, written in TypeScript. Each event of a project passes through them, so they do
 // at once what their programs take many steps for. They do exactly the same: where a program might do anything else, they
 // leave the event to it, and a test compares the two with random events.
+
 import type { HostOptions } from '../../hog/host/index.ts';
+import { isObject } from '../../values/json-object.ts';
 import { FILTER_PROPERTIES } from '../templates/properties.ts';
 import { GEOIP } from '../templates/transformations.ts';
 import { URL_MASKING } from '../templates/urls.ts';
@@ -22,8 +24,6 @@ const MOST_NAMES = 200;
 /** Keys that make an object something else for a program, or for JavaScript. */
 const ODD = ['__proto__', '__hogDateTime__', '__hogDate__'];
 
-const isPlain = (value: unknown): value is Properties =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 const isOdd = (values: Properties): boolean => ODD.some((key) => Object.hasOwn(values, key));
 
 /** Thrown where the program has to decide. */
@@ -44,7 +44,7 @@ const geoip: NativeTemplate = (_inputs, place) => (properties) => {
 };
 
 function without(values: unknown, path: readonly string[]): unknown {
-  if (!isPlain(values)) return values;
+  if (!isObject(values)) return values;
   if (isOdd(values)) throw UNKNOWN;
   const name = path.join('.');
   let kept = values;
@@ -77,7 +77,7 @@ const filterProperties: NativeTemplate = ({ propertiesToFilter: text }) => {
 const PLACES = [null, '$set', '$set_once'] as const;
 
 const urlMasking: NativeTemplate = ({ urlProperties, maskWith }) => {
-  if (!isPlain(urlProperties) || isOdd(urlProperties)) return undefined;
+  if (!isObject(urlProperties) || isOdd(urlProperties)) return undefined;
   if (maskWith !== undefined && maskWith !== null && typeof maskWith !== 'string') return undefined;
   if ((maskWith ?? '').length > LONGEST_MASK) return undefined;
   const wanted: [property: string, masked: ReadonlySet<string>][] = [];
@@ -93,7 +93,7 @@ const urlMasking: NativeTemplate = ({ urlProperties, maskWith }) => {
       for (const place of PLACES) {
         const values = place === null ? current : current[place];
         if (values === undefined || values === null) continue;
-        if (!isPlain(values) || isOdd(values)) return undefined;
+        if (!isObject(values) || isOdd(values)) return undefined;
         const url = Object.hasOwn(values, property) ? values[property] : null;
         if (typeof url !== 'string' || !url.includes('?')) continue;
         if (url.length > LONGEST_URL) return undefined;

@@ -1,3 +1,5 @@
+import { isObject } from '../../values/json-object.ts';
+
 /** Asks for the values of a property of events, or of a column, to complete what somebody types. */
 export interface ValuesRequest {
   /** The name of the property or of the column. */
@@ -37,7 +39,7 @@ export function shownValue(text: string): string {
   if (!/^\s*[[{]/.test(text)) return text;
   try {
     return JSON.stringify(JSON.parse(text), (_, value: unknown) =>
-      typeof value === 'object' && value !== null && !Array.isArray(value)
+      isObject(value)
         ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
         : value,
     );

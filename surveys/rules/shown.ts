@@ -1,10 +1,8 @@
+import { isObject } from '../../values/json-object.ts';
 import { forbiddenHtml } from './html.ts';
 import type { Question } from './questions.ts';
 
 type Fields = Record<string, unknown>;
-const isObject = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** A field that pages would show wrongly, and why. */
 export interface Unshowable {
   field: 'questions' | 'appearance';

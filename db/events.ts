@@ -170,10 +170,8 @@ export async function listEvents(
     let bytes = 0;
     let isFull = false;
     const weeks = query.weeks ?? (query.source ? [] : await sealedWeeks(client, projectId, readingPool));
-    const parts = partsOf(query, weeks);
-    if (parts.some((part) => part.keepsPlan))
-      await client.query('set local plan_cache_mode = force_generic_plan');
-    for (const part of parts) {
+    for (const part of partsOf(query, weeks)) {
+      if (part.keepsPlan) await client.query('set local plan_cache_mode = force_generic_plan');
       for (;;) {
         // Of a page that is full, it only wants to know whether there are more.
         const [limit, room] = isFull
@@ -214,23 +212,18 @@ function partsOf(query: EventQuery, weeks: readonly SealedWeek[]): Part[] {
     [after, ...(ascending ? [position?.timestamp] : [])],
     [before, ...(ascending ? [] : [position?.timestamp])],
   );
-  if (isOfOne(query)) {
-    const keepsPlan = countWeeks(weeks, times) > MANY_WEEKS;
-    const stored = keepsPlan ? undefined : storedRanges(weeks, times);
-    return [{ since: undefined, until: undefined, stored, keepsPlan }];
-  }
-  // What an offset skips in one part is not known in the next one. A person has few events, so all parts would be read.
-  const edges =
-    offset > 0 || personId !== undefined ? [] : nearestEdges(weeks, times, ascending ? 'first' : 'last');
-  return [undefined, ...edges].map((edge, index) => {
-    const next = edges[index];
+  const isOne = isOfOne(query);
+  // What an offset skips in one part is not known in the next one. A person has few events, so all parts would be read, and planned for.
+  const isWhole = offset > 0 || (personId !== undefined && !isOne);
+  const edges = isWhole ? [] : nearestEdges(weeks, times, ascending ? 'first' : 'last');
+  // Who has many events fills a page from the first part. The plan of the second one is kept.
+  const used = isOne ? edges.slice(0, 1) : edges;
+  return [undefined, ...used].map((edge, index) => {
+    const next = used[index];
     const [since, until] = ascending ? [edge, next] : [next, edge];
-    return {
-      since,
-      until,
-      stored: storedRanges(weeks, { from: since ?? times.from, to: until ?? times.to }),
-      keepsPlan: false,
-    };
+    const within = { from: since ?? times.from, to: until ?? times.to };
+    const keepsPlan = isOne && edge !== undefined && countWeeks(weeks, within) > MANY_WEEKS;
+    return { since, until, stored: keepsPlan ? undefined : storedRanges(weeks, within), keepsPlan };
   });
 }
 

@@ -161,7 +161,7 @@ describe('a query that leaves out weeks', () => {
     expect(await statements(`limit=2&where=["event = 'nobody'"]`)).toHaveLength(3);
   });
 
-  test('reads all weeks of a person or a distinct id at once, by a plan that Postgres keeps', async () => {
+  test('reads the other weeks of a person or a distinct id at once, by a plan that Postgres keeps', async () => {
     const keeps = 'set local plan_cache_mode = force_generic_plan';
     const statements = async (parameters: string) => {
       const { queries } = await queriesOf(() => list(parameters));
@@ -170,7 +170,7 @@ describe('a query that leaves out weeks', () => {
         .map((text) => text === keeps);
     };
     for (const one of ['distinct_id=bob', `person_id=${ADA}`, `person_id=${ADA}&orderBy=["timestamp"]`]) {
-      expect([one, await statements(`limit=50&${one}`)]).toEqual([one, [true, false]]);
+      expect([one, await statements(`limit=50&${one}`)]).toEqual([one, [false, true, false]]);
     }
     // Texts that differ more are not kept, nor those that few weeks are planned for.
     for (const one of ['event=weekly', 'after=2025-01-01', 'before=2025-02-20']) {

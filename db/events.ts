@@ -127,11 +127,7 @@ async function readSome(
   const { event, distinctId, personId, after, before, position, ascending } = query;
   if (event !== undefined) conditions.push(`event = ${given(event)}`);
   if (distinctId !== undefined) conditions.push(`distinct_id = ${given(distinctId)}`);
-  if (personId !== undefined) {
-    conditions.push(
-      distinctIds.length > 0 ? `distinct_id = any(${given(distinctIds)})` : `person_id = ${given(personId)}`,
-    );
-  }
+  if (personId !== undefined) conditions.push(ofPerson(personId, distinctIds, given));
   const instant = (iso: string) => `${given(isoForPostgres(iso))}::timestamptz`;
   if (after !== undefined) conditions.push(`timestamp > ${instant(after)}`);
   if (before !== undefined) conditions.push(`timestamp < ${instant(before)}`);
@@ -149,6 +145,19 @@ async function readSome(
   const text = roomySql({ from: where, order }, bounds, given);
   const { rows } = await client.query({ text, values, ...(keepsPlan && { name: nameOf(text) }) });
   return rows;
+}
+
+/** The condition for the events of a person. Those of a single distinct id come from the indexes in their order. */
+function ofPerson(
+  personId: string,
+  distinctIds: readonly string[],
+  given: (value: unknown) => string,
+): string {
+  if (distinctIds.length === 0) return `person_id = ${given(personId)}`;
+  const [only] = distinctIds;
+  return distinctIds.length === 1
+    ? `distinct_id = ${given(only)}`
+    : `distinct_id = any(${given(distinctIds)})`;
 }
 
 const nameOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 32);

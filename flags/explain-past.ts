@@ -1,3 +1,4 @@
+import type { KnownSince, PastRow, ReadPast } from '../db/past-versions.ts';
 import type { Transaction } from '../db/pool.ts';
 import { type CohortDefinition, Cohorts } from '../properties/index.ts';
 import { refuse } from '../refusals.ts';
@@ -9,31 +10,14 @@ import { Evaluation } from './engine/evaluate.ts';
 import { flagSet } from './engine/flag-set.ts';
 import { type Explanation, explanationOf, Seen } from './explain.ts';
 import { readHashKeys } from './rows/hash-keys.ts';
-import {
-  flagsAt,
-  flagsForgottenAt,
-  type KnownSince,
-  overridesAt,
-  type PastRow,
-  personAt,
-} from './rows/past.ts';
+import { flagsAt, flagsForgottenAt, overridesAt, personAt } from './rows/past.ts';
 import { readGroups } from './rows/subjects.ts';
 import { storedSubject } from './stored-subject.ts';
 
 /** Reads what other products remember of the past. */
 export interface PastDependencies {
-  cohortsAt(
-    queryable: Transaction,
-    projectId: number,
-    ids: readonly number[],
-    at: string,
-  ): Promise<PastRow[]>;
-  cohortsForgottenAt(
-    queryable: Transaction,
-    projectId: number,
-    ids: readonly number[],
-    at: string,
-  ): Promise<KnownSince[]>;
+  cohortsAt: ReadPast<PastRow>;
+  cohortsForgottenAt: ReadPast<KnownSince>;
   membershipsAt(
     queryable: Transaction,
     projectId: number,

@@ -1,5 +1,5 @@
+import { newestPage } from '../../db/newest-page.ts';
 import type { Queryable, Transaction } from '../../db/pool.ts';
-import { fits } from '../../db/reading.ts';
 import { type ShownUser, shownUser } from '../../db/users.ts';
 import { LOCK_KINDS } from './locks.ts';
 
@@ -126,28 +126,18 @@ export async function lockAction(
   return rows[0];
 }
 
+const LISTED = {
+  ...{ table: 'actions', as: 'a', columns: COLUMNS, large: 'description, tags, steps, bytecode' },
+  where: 'project_id = $1 and not deleted',
+};
+
 /** Lists the actions of a project that are not deleted, newest first. */
 export async function listActions(
   queryable: Queryable,
   projectId: number,
   { limit, offset }: { limit: number; offset: number },
 ): Promise<{ count: number; rows: ActionRow[] }> {
-  const where = 'project_id = $1 and not deleted';
-  const counted = await queryable.query(`select count(*)::int as count from actions where ${where}`, [
-    projectId,
-  ]);
-  const order = 'order by created_at desc, id desc';
-  const { rows } = await queryable.query(
-    `with shown as (select * from actions where ${where} ${order} limit $2 offset $3),
-     fitting as (
-       select id, row_number() over (${order}) as number,
-         sum(octet_length(concat(description, tags, steps, bytecode))) over (${order} rows unbounded preceding) as bytes
-       from shown)
-     select ${COLUMNS} from fitting f join shown a using (id) where ${fits('f')}
-     order by a.created_at desc, a.id desc`,
-    [projectId, limit, offset],
-  );
-  return { count: counted.rows[0].count, rows };
+  return newestPage(queryable, { ...LISTED, values: [projectId] }, { limit, offset });
 }
 
 /** Answers whether a project has at least so many actions. */

@@ -1,5 +1,5 @@
+import { newestPage } from '../../db/newest-page.ts';
 import type { Queryable, Transaction } from '../../db/pool.ts';
-import { fits } from '../../db/reading.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import type { IntervalLength } from '../../intervals/index.ts';
 import type { Source } from '../../models/index.ts';
@@ -188,27 +188,18 @@ export async function findBatchExportsById(
   return new Map(rows.map((row: BatchExportRow) => [row.id, row]));
 }
 
+const LISTED = {
+  ...{ table: 'batch_exports', as: 'e', columns: 'e.*', large: 'config, filters, hogql_query, schema' },
+  where: 'project_id = any($1::int[]) and deleted_at is null',
+};
+
 /** Lists the exports of one or several projects that are not deleted, newest first. */
 export async function listBatchExports(
   queryable: Queryable,
   projectIds: readonly number[],
   { limit, offset }: { limit: number; offset: number },
 ): Promise<{ count: number; rows: BatchExportRow[] }> {
-  const where = 'project_id = any($1::int[]) and deleted_at is null';
-  const counted = await queryable.query(`select count(*)::int as count from batch_exports where ${where}`, [
-    projectIds,
-  ]);
-  const order = 'order by created_at desc, id desc';
-  const { rows } = await queryable.query(
-    `with shown as (select * from batch_exports where ${where} ${order} limit $2 offset $3),
-     fitting as (
-       select id, row_number() over (${order}) as number,
-         sum(octet_length(concat(config, filters, hogql_query, schema))) over (${order} rows unbounded preceding) as bytes
-       from shown)
-     select e.* from fitting f join shown e using (id) where ${fits('f')} ${order}`,
-    [projectIds, limit, offset],
-  );
-  return { count: counted.rows[0].count, rows };
+  return newestPage(queryable, { ...LISTED, values: [projectIds] }, { limit, offset });
 }
 
 /** Whether an export `e` runs once, and neither its run nor a retry is at work or still to come. */

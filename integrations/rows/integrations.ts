@@ -1,5 +1,5 @@
+import { newestPage } from '../../db/newest-page.ts';
 import type { Queryable, Transaction } from '../../db/pool.ts';
-import { fits } from '../../db/reading.ts';
 import { type ShownUser, shownUser } from '../../db/users.ts';
 
 export interface IntegrationRow {
@@ -91,29 +91,18 @@ export async function lockIntegration(
   return rows[0];
 }
 
+const LISTED = {
+  ...{ table: 'integrations', as: 'i', columns: COLUMNS, large: 'config, secrets' },
+  where: 'project_id = $1 and ($2::text is null or kind = $2)',
+};
+
 /** Lists the integrations of a project, newest first, of one kind or of all. */
 export async function listIntegrations(
   queryable: Queryable,
   projectId: number,
   { kind, limit, offset }: { kind?: string | undefined; limit: number; offset: number },
 ): Promise<{ count: number; rows: IntegrationRow[] }> {
-  const where = 'project_id = $1 and ($2::text is null or kind = $2)';
-  const counted = await queryable.query(`select count(*)::int as count from integrations where ${where}`, [
-    projectId,
-    kind ?? null,
-  ]);
-  const order = 'order by created_at desc, id desc';
-  const { rows } = await queryable.query(
-    `with shown as (select * from integrations where ${where} ${order} limit $3 offset $4),
-     fitting as (
-       select id, row_number() over (${order}) as number,
-         sum(octet_length(concat(config, secrets))) over (${order} rows unbounded preceding) as bytes
-       from shown)
-     select ${COLUMNS} from fitting f join shown i using (id) where ${fits('f')}
-     order by i.created_at desc, i.id desc`,
-    [projectId, kind ?? null, limit, offset],
-  );
-  return { count: counted.rows[0].count, rows };
+  return newestPage(queryable, { ...LISTED, values: [projectId, kind ?? null] }, { limit, offset });
 }
 
 /** Answers whether a project has at least so many integrations. */

@@ -1724,8 +1724,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'the list of actions forgets the project',
     file: 'actions/rows/actions.ts',
-    from: "const where = 'project_id = $1 and not deleted';",
-    to: "const where = '$1::int > 0 and not deleted';",
+    from: "where: 'project_id = $1 and not deleted',",
+    to: "where: '$1::int > 0 and not deleted',",
     test: 'test/actions/actions.test.ts',
     named: 'are like actions that do not exist',
   },
@@ -2459,8 +2459,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'the list of integrations forgets the project',
     file: 'integrations/rows/integrations.ts',
-    from: "const where = 'project_id = $1 and (",
-    to: "const where = '$1::int > 0 and (",
+    from: "where: 'project_id = $1 and (",
+    to: "where: '$1::int > 0 and (",
     test: 'test/integrations/integrations.test.ts',
     named: 'are like integrations that do not exist',
   },

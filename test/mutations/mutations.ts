@@ -384,8 +384,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a list of events ends with the weeks that it reads first',
     file: 'db/events.ts',
-    from: 'for (const part of parts) {',
-    to: 'for (const part of parts.slice(0, 1)) {',
+    from: 'for (const part of partsOf(query, weeks)) {',
+    to: 'for (const part of partsOf(query, weeks).slice(0, 1)) {',
     test: 'test/queries/weeks.test.ts',
     named: 'answers as one that reads all',
   },

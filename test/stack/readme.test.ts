@@ -21,12 +21,14 @@ afterAll(async () => {
 
 /** The commands that a reader copies after `npm start`, in their order. */
 const commands = [
-  ...blocksOf('README.md').filter((block) => /^(KEY=|EXPORTS=|FUNCTIONS=)|sluice exports/.test(block)),
+  ...blocksOf('README.md').filter((block) =>
+    /^(KEY=|EXPORTS=|FUNCTIONS=|FLAGS=)|sluice (exports|query)/.test(block),
+  ),
   ...blocksOf('docs/exports-api.md'),
 ];
 
 test('what the README and the page of the API say to type does what they say', async () => {
-  expect(commands).toHaveLength(5);
+  expect(commands).toHaveLength(7);
   const dataDir = makeDataDir();
   const settings = await settingsFor(dataDir);
   sluice = startSluice(settings);
@@ -60,6 +62,9 @@ test('what the README and the page of the API say to type does what they say', a
   expect(stdout).not.toContain('"message":"ada, paid, 20"');
   expect(stdout).toMatch(/"totals":\{[^}]*"success":1/);
   expect(stdout).toMatch(/"distinct_id":"ada","event":"large order"/);
+  expect(stdout).toMatch(/"new-checkout":\{"key":"new-checkout","enabled":(true|false),/);
+  expect(stdout).toMatch(/^\{"affected":0,"total":\d+,/m);
+  expect(stdout).toMatch(/^order paid +2 +1$/m);
   expect(stdout).toMatch(/ {2}Lake {2}project \d+, events every hour to File: on time; last run Completed/);
   expect(stdout).toMatch(/^same {2}.* {2}4 rows$/m);
   expect(stdout).toMatch(/^Passed: /m);

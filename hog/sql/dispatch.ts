@@ -2,6 +2,7 @@
 // module imports the modules above it.
 import type { Expr, SelectNode } from '../ast/index.ts';
 import type { Place, Printer } from './printer.ts';
+import type { ReadCount } from './reads.ts';
 import type { OutputColumn, Scope } from './scope.ts';
 import type { Sql } from './sql.ts';
 import type { Value } from './types.ts';
@@ -13,6 +14,8 @@ export interface NamedColumn extends OutputColumn {
 export interface PrintedQuery {
   sql: Sql;
   columns: NamedColumn[];
+  /** The tables that Postgres joins together with those of the query around. Undefined: it runs the query by itself. */
+  joined?: ReadCount;
 }
 
 export interface Visitor {

@@ -4,6 +4,7 @@ import { compareValues } from './compare.ts';
 import { type PrintedQuery, printCondition, printExpr, printSelect } from './dispatch.ts';
 import { fault, quote, suggestion, unsupported } from './errors.ts';
 import type { Place, Printer } from './printer.ts';
+import { added, NO_READS, ONE_READ, type ReadCount, readOf } from './reads.ts';
 import type { Table } from './schema.ts';
 import { follow, type OutputColumn, type Scope, type Source } from './scope.ts';
 import { digits, join, NOTHING, type Sql, sql } from './sql.ts';
@@ -40,18 +41,25 @@ interface Part {
   from: Sql;
   kind: JoinKind | null;
   on: Sql;
+  joined: ReadCount;
+}
+
+/** What FROM prints, and how many tables Postgres joins for it. */
+interface PrintedFrom {
+  from: Sql;
+  joined: ReadCount;
 }
 
 /**
  * Adds the tables to the scope and returns a function that prints them. It must be called last, because fields can add
  * further joins.
  */
-export function printFrom(place: Place, node: SelectQuery): () => Sql {
+export function printFrom(place: Place, node: SelectQuery): () => PrintedFrom {
   const parts: Part[] = [];
   for (let one = node.from; one; one = one.next) parts.push(printJoin(place, node, one, parts));
   const unnested = node.arrayJoin ? printArrayJoin(place, node) : NOTHING;
   return () => {
-    if (parts.length === 0 && unnested === NOTHING) return NOTHING;
+    if (parts.length === 0 && unnested === NOTHING) return { from: NOTHING, joined: NO_READS };
     if (parts.length === 0) throw fault('ARRAY JOIN needs a FROM', node.span);
     const tables = parts.map(({ source, from, kind, on }) => {
       const lazy = [...source.joins.values()].map((one) => one.sql);
@@ -59,8 +67,22 @@ export function printFrom(place: Place, node: SelectQuery): () => Sql {
       const grouped = lazy.length > 0 && kind ? sql`(${table})` : table;
       return kind ? sql` ${kind.sql} ${grouped}${on}` : grouped;
     });
-    return sql` from ${join(tables, NOTHING)}${unnested}`;
+    return {
+      from: sql` from ${join(tables, NOTHING)}${unnested}`,
+      joined: joinedBy(place.printer, node, parts),
+    };
   };
+}
+
+/** Counts the tables that Postgres joins at once. */
+function joinedBy(printer: Printer, node: SelectQuery, parts: readonly Part[]): ReadCount {
+  const counts = parts.flatMap(({ source, joined }) => [
+    joined,
+    ...[...source.joins.values()].map(({ table }) => readOf(table)),
+  ]);
+  const all = counts.reduce(added, NO_READS);
+  if (counts.length > 1) printer.reads.checkJoin(all, node.from?.span ?? node.span);
+  return all;
 }
 
 function printJoin(place: Place, query: SelectQuery, node: Join, before: Part[]): Part {
@@ -68,7 +90,7 @@ function printJoin(place: Place, query: SelectQuery, node: Join, before: Part[])
   if (node.columnAliases) throw unsupported('A table with named columns', node.span);
   const kind = node.joinType === null ? null : KINDS.get(node.joinType.toUpperCase());
   if (kind === undefined) throw unsupported(node.joinType ?? 'This join', node.span);
-  const { source, from } = printTable(place, query, node);
+  const { source, from, joined } = printTable(place, query, node);
   for (const name of source.names) {
     if (place.scope.source(name)) throw fault(`Two tables are called ${quote(name)}`, node.span);
   }
@@ -77,7 +99,13 @@ function printJoin(place: Place, query: SelectQuery, node: Join, before: Part[])
     for (const part of before) part.source.optional = true;
   }
   place.scope.sources.push(source);
-  return { source, from, kind, on: kind ? printConstraint(place, node, kind, source, before) : NOTHING };
+  return {
+    source,
+    from,
+    joined,
+    kind,
+    on: kind ? printConstraint(place, node, kind, source, before) : NOTHING,
+  };
 }
 
 function printConstraint(place: Place, node: Join, kind: JoinKind, source: Source, before: Part[]): Sql {
@@ -109,7 +137,9 @@ function printConstraint(place: Place, node: Join, kind: JoinKind, source: Sourc
   }
 }
 
-function printTable(place: Place, query: SelectQuery, node: Join): { source: Source; from: Sql } {
+type PrintedTable = Pick<Part, 'source' | 'from' | 'joined'>;
+
+function printTable(place: Place, query: SelectQuery, node: Join): PrintedTable {
   const { printer, scope } = place;
   const { table } = node;
   if (node.tableArgs) throw unsupported('A table function', node.span);
@@ -139,7 +169,8 @@ function printTable(place: Place, query: SelectQuery, node: Join): { source: Sou
       ...{ alias: printer.name('t'), names, table: found },
       ...{ columns: new Map(), joins: new Map(), optional: false },
     },
-    from: printer.guarded(found, storedAt(printer, found, query, names)),
+    joined: readOf(found),
+    from: printer.guarded(found, table.span ?? node.span, storedAt(printer, found, query, names)),
   };
 }
 
@@ -174,12 +205,7 @@ function storedAt(
   return sql` and (${join(tests, sql` or `)})`;
 }
 
-function subquery(
-  place: Place,
-  query: SelectNode,
-  alias: string | null,
-  parent: Scope,
-): { source: Source; from: Sql } {
+function subquery(place: Place, query: SelectNode, alias: string | null, parent: Scope): PrintedTable {
   const printed: PrintedQuery = printSelect(place.printer, query, parent);
   const columns = new Map<string, OutputColumn>();
   for (const column of printed.columns) if (!columns.has(column.name)) columns.set(column.name, column);
@@ -193,6 +219,7 @@ function subquery(
       optional: false,
     },
     from: sql`(${printed.sql})`,
+    joined: printed.joined ?? ONE_READ,
   };
 }
 

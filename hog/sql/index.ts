@@ -37,6 +37,7 @@ export function printStatement(node: SelectNode, options: PrintOptions): Stateme
     const printer = new Printer(options, VISITOR);
     const printed = printSelect(printer, node, null, true);
     printer.sizes.settle(printed.sql);
+    printer.reads.settle(printed.sql);
     return {
       ...printer.parameters.finish(printed.sql),
       columns: printed.columns.map(({ name, type }) => ({ name, type, typeName: typeName(type) })),

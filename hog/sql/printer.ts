@@ -4,6 +4,7 @@ import type { Span } from '../ast/index.ts';
 import { SourceError } from '../errors.ts';
 import { PatternBudget } from '../patterns/index.ts';
 import type { Visitor } from './dispatch.ts';
+import { Reads } from './reads.ts';
 import type { Schema, Table } from './schema.ts';
 import type { Scope } from './scope.ts';
 import { type Built, Sizes } from './sizes.ts';
@@ -16,6 +17,14 @@ export interface QueryLimits {
   maxDepth: number;
   /** The longest text literal, in characters. */
   maxTextLength: number;
+  /** The most places that read events. Sessions are computed from events, in several such places. */
+  maxEventReads: number;
+  /** The most places that read a table. */
+  maxReads: number;
+  /** The most tables of events that are joined with each other. */
+  maxJoinedEvents: number;
+  /** The most tables that are joined with each other. */
+  maxJoined: number;
   /** The number of rows if the query has no LIMIT. Null means all rows. */
   defaultRows: number | null;
   /** The highest LIMIT. Null means any. */
@@ -27,6 +36,10 @@ export const QUERY_LIMITS: QueryLimits = {
   maxNodes: 5_000,
   maxDepth: 100,
   maxTextLength: 100_000,
+  maxEventReads: 40,
+  maxReads: 500,
+  maxJoinedEvents: 10,
+  maxJoined: 50,
   defaultRows: 100,
   maxRows: 50_000,
 };
@@ -62,6 +75,7 @@ export class Printer {
   readonly parameters = new Parameters();
   readonly patterns = new PatternBudget();
   readonly sizes = new Sizes(this.parameters);
+  readonly reads: Reads;
   readonly timezone: Sql;
   /** The fields outside of aggregates in the current grouped query. Null if the query has no groups. */
   ungrouped: { name: string; span: Span | undefined }[] | null = null;
@@ -83,6 +97,7 @@ export class Printer {
     this.visitor = visitor;
     this.limits = { ...QUERY_LIMITS, ...options.limits };
     this.#project = this.parameters.add('bigint', String(options.projectId));
+    this.reads = new Reads(this.limits);
     this.timezone = this.parameters.add('text', databaseZone(options.timezone));
   }
 
@@ -91,9 +106,11 @@ export class Printer {
   }
 
   /** Prints a table restricted to the project. There is no other way to print a table. */
-  guarded(table: Table, stored: Sql = NOTHING): Sql {
+  guarded(table: Table, span: Span | undefined, stored: Sql = NOTHING): Sql {
     const from = typeof table.from === 'function' ? table.from(this.#project, this.parameters) : table.from;
-    return sql`(select * from ${from} where ${table.project} = ${this.#project}${stored})`;
+    const rows = sql`(select * from ${from} where ${table.project} = ${this.#project}`;
+    this.reads.add(table, rows, span);
+    return sql`${rows}${stored})`;
   }
 
   /**
@@ -125,11 +142,13 @@ export class Printer {
   /**
    * Counts a column of a subquery again where it is named. Postgres may put its expression there, so columns that name
    * each other twice would otherwise double the statement at each level.
+    const tables = this.reads.counted;
    */
-  repeat({ parts, ...built }: Built, span?: Span): void {
+  repeat({ parts, tables, ...built }: Built, span?: Span): void {
     this.sizes.repeat(built);
     this.#spend(parts, span);
   }
+      tables: this.reads.since(tables),
 
   #spend(parts: number, span: Span | undefined): void {
     this.#nodes += parts;
@@ -140,6 +159,7 @@ export class Printer {
         undefined,
         span ?? null,
       );
+    this.reads.repeat(tables, span);
     }
   }
 

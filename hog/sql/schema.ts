@@ -56,6 +56,8 @@ export interface Table {
   from: Sql | Rows;
   project: Sql;
   fields: Readonly<Record<string, Field>>;
+  /** How many places that read events it takes to read the table. Without it, none. */
+  events?: number;
   /** How the rows lie. Those of some times can then be found without a look at all. */
   stored?: { /** The field with the time of a row. */ time: string /** When it was stored. */; at: Sql };
 }
@@ -136,6 +138,7 @@ const events = (persons: PersonMode): Table => ({
   name: 'events',
   from: sql`events`,
   project: sql`project_id`,
+  events: 1,
   stored: { time: 'timestamp', at: sql`inserted_at` },
   fields: {
     uuid: column('uuid', (t) => sql`${t}.uuid`, certain),
@@ -276,6 +279,7 @@ const sessions: Table = {
   name: 'sessions',
   from: sql`sessions`,
   project: sql`project_id`,
+  events: 4,
   fields: {
     id: column('string', (t) => sql`${t}.session_id`, certain),
     session_id: column('string', (t) => sql`${t}.session_id`, certain),

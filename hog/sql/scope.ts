@@ -116,7 +116,7 @@ export function follow(printer: Printer, source: Source, chain: string[], span?:
   const aliasOf = (via: string | undefined): Sql =>
     via === undefined
       ? alias
-      : joined(printer, source, [...path, via], table.fields[via] as Lazy, alias).alias;
+      : joined(printer, source, { path: [...path, via], span }, table.fields[via] as Lazy, alias).alias;
   for (let i = 0; i < chain.length; i++) {
     const name = chain[i] as string;
     const field: Field | undefined = Object.hasOwn(fields, name) ? fields[name] : undefined;
@@ -124,7 +124,7 @@ export function follow(printer: Printer, source: Source, chain: string[], span?:
       throw unknownField(chain.slice(0, i + 1).join('.'), prefixed(chain.slice(0, i), fields), span);
     if (field.kind === 'column') {
       const value = columnValue(printer, field, alias, aliasOf(field.via));
-      if (field.narrowed) value.narrowed = narrowing(printer, field.narrowed, alias);
+      if (field.narrowed) value.narrowed = narrowing(printer, field.narrowed, alias, span);
       if (field.certain && !optional) value.certain = true;
       return { value, rest: chain.slice(i + 1) };
     }
@@ -140,7 +140,7 @@ export function follow(printer: Printer, source: Source, chain: string[], span?:
     if (next === undefined) break;
     const via = aliasOf(field.via);
     path = chain.slice(0, i + 1);
-    const found = joined(printer, source, path, field, alias, via);
+    const found = joined(printer, source, { path, span }, field, alias, via);
     table = found.table;
     fields = table.fields;
     alias = found.alias;
@@ -154,9 +154,9 @@ export function follow(printer: Printer, source: Source, chain: string[], span?:
 }
 
 const narrowing =
-  (printer: Printer, narrowed: NonNullable<Column['narrowed']>, alias: Sql) =>
+  (printer: Printer, narrowed: NonNullable<Column['narrowed']>, alias: Sql, span?: Span) =>
   (value: Sql): Sql =>
-    narrowed(alias, value, printer.guarded(printer.options.schema.tables.person_distinct_ids as Table));
+    narrowed(alias, value, printer.guarded(printer.options.schema.tables.person_distinct_ids as Table, span));
 
 /** Prints a column. One that can be as large as an event is bounded where it is read. */
 function columnValue(printer: Printer, column: Column, alias: Sql, via: Sql): Value {
@@ -174,13 +174,20 @@ function columnValue(printer: Printer, column: Column, alias: Sql, via: Sql): Va
 }
 
 /** Joins a related table, once for each path. */
-function joined(printer: Printer, source: Source, path: string[], field: Lazy, from: Sql, via: Sql = from) {
+function joined(
+  printer: Printer,
+  source: Source,
+  { path, span }: { path: string[]; span: Span | undefined },
+  field: Lazy,
+  from: Sql,
+  via: Sql = from,
+) {
   const key = path.join('.');
   const known = source.joins.get(key);
   if (known) return known;
   const table = printer.options.schema.tables[field.table] as Table;
   const alias = printer.name('t');
-  const guarded = printer.guarded(table);
+  const guarded = printer.guarded(table, span);
   const made = { alias, table, sql: sql` left join ${guarded} as ${alias} on ${field.on(from, alias, via)}` };
   source.joins.set(key, made);
   return made;

@@ -1,5 +1,6 @@
 // Prints SELECT statements.
 import type { Expr, SelectNode, SelectQuery } from '../ast/index.ts';
+import { hasAggregate } from './aggregation.ts';
 import { defineCtes } from './ctes.ts';
 import { type NamedColumn, type PrintedQuery, printCondition, printExpr } from './dispatch.ts';
 import { fault, quote, unsupported } from './errors.ts';
@@ -61,6 +62,14 @@ const keepsRows = (node: SelectQuery): boolean =>
       node.select.some(hasWindow),
   );
 
+/** Returns whether Postgres may put a query into the one around, with its tables. */
+const isPlain = (node: SelectQuery, select: readonly Expr[]): boolean =>
+  !keepsRows({ ...node, from: null }) &&
+  !node.having &&
+  !node.limit &&
+  !node.offset &&
+  !select.some(hasAggregate);
+
 const hasWindow = (node: Expr): boolean =>
   node.kind === 'windowFunction' || (node.kind === 'alias' && hasWindow(node.expr));
 
@@ -103,7 +112,8 @@ function printQuery(printer: Printer, node: SelectQuery, parent: Scope | null, t
   );
   const list = values.map(({ value }, index) => sql`${value.sql} as ${columns[index]!.sql}`);
   const distinct = node.distinct ? sql`distinct ` : NOTHING;
-  const body = sql`${join(kept ? [...list, ...kept.list] : list)}${from()}${where}${groupBy}${having}`;
+  const { from: tables, joined } = from();
+  const body = sql`${join(kept ? [...list, ...kept.list] : list)}${tables}${where}${groupBy}${having}`;
   const limit = printLimit(place, node, top);
   if (kept) {
     const outer = printer.name('t');
@@ -117,7 +127,8 @@ function printQuery(printer: Printer, node: SelectQuery, parent: Scope | null, t
   }
   if (!node.distinct || !node.orderBy?.length) {
     const ordered = order ? sql` order by ${order}` : NOTHING;
-    return { sql: sql`select ${distinct}${body}${ordered}${limit}`, columns };
+    const printed = sql`select ${distinct}${body}${ordered}${limit}`;
+    return { sql: printed, columns, ...(isPlain(node, select) && { joined }) };
   }
   const outer = printer.name('t');
   const ordered = distinctOrder(

@@ -5,6 +5,7 @@ import { fault, unsupported } from './errors.ts';
 import { printLimit } from './limit.ts';
 import { orderColumn } from './order.ts';
 import type { Printer } from './printer.ts';
+import { added, most, NO_READS } from './reads.ts';
 import { Scope } from './scope.ts';
 import { join, NOTHING, type Sql, sql } from './sql.ts';
 import { isDateTime, isNumber, isSameType, type Type, typeName } from './types.ts';
@@ -31,6 +32,7 @@ export function printSetQuery(
   defineCtes(scope, node.ctes);
   if (node.first.kind === 'selectQuery') defineCtes(scope, node.first.ctes);
   const first = printPart(printer, node.first, scope);
+  let joined = first.joined ?? NO_READS;
   /** What is printed before the last operator that is no INTERSECT, and what is behind it. */
   let before = NOTHING;
   let text = sql`(${first.sql})`;
@@ -38,6 +40,7 @@ export function printSetQuery(
     const made = Object.hasOwn(OPERATORS, operator) ? OPERATORS[operator] : undefined;
     if (!made || !SET_OPERATORS.includes(operator)) throw unsupported(operator, node.span);
     const next = printPart(printer, query, scope);
+    joined = most(joined, next.joined ?? NO_READS);
     for (const [index, column] of first.columns.entries()) addSize(column, next.columns[index]);
     checkColumns(first.columns, next.columns, query.span ?? node.span);
     if (operator.startsWith('INTERSECT')) {
@@ -60,13 +63,17 @@ export function printSetQuery(
   });
   const ordered = order.length > 0 ? sql` order by ${join(order)}` : NOTHING;
   const limit = printLimit({ printer, scope }, node, top);
-  return { sql: sql`select * from (${before}${text}) as ${outer}${ordered}${limit}`, columns: first.columns };
+  return {
+    sql: sql`select * from (${before}${text}) as ${outer}${ordered}${limit}`,
+    columns: first.columns,
+    ...(ordered === NOTHING && limit === NOTHING && { joined }),
+  };
 }
 
 /** A column of both queries is as large as that of either. */
 function addSize(column: NamedColumn, { size }: Partial<NamedColumn> = {}): void {
   if (!size) return;
-  const nothing = { built: 0, read: 0, repeated: { parts: 0, values: 0, reads: 0 } };
+  const nothing = { built: 0, read: 0, repeated: { parts: 0, values: 0, reads: 0, tables: NO_READS } };
   const { built, read, repeated } = column.size ?? nothing;
   column.size = {
     built: Math.max(built, size.built),
@@ -75,6 +82,7 @@ function addSize(column: NamedColumn, { size }: Partial<NamedColumn> = {}): void
       parts: repeated.parts + size.repeated.parts,
       values: repeated.values + size.repeated.values,
       reads: repeated.reads + size.repeated.reads,
+      tables: added(repeated.tables, size.repeated.tables),
     },
   };
 }

@@ -1,6 +1,7 @@
 // Bounds the memory of a statement. Postgres limits neither the size of a value nor the memory of values, so every
 // function whose result can be much larger than its arguments takes the most bytes that its result may have.
 import { fault } from './errors.ts';
+import type { ReadCount } from './reads.ts';
 import type { LateParameter, Parameters, Sql } from './sql.ts';
 import { isArray, isTuple, type Type, type Value } from './types.ts';
 
@@ -35,6 +36,8 @@ export interface Built {
   parts: number;
   /** How many values of documents. */
   reads: number;
+  /** How many places read a table. */
+  tables: ReadCount;
 }
 
 /**

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from '@jest/globals';
 import type { SelectNode } from '../../../hog/ast/index.ts';
 import { SourceError } from '../../../hog/errors.ts';
 import { createParser } from '../../../hog/parser/index.ts';
-import { createSchema, type PrintOptions, printStatement } from '../../../hog/sql/index.ts';
+import { createSchema, type PrintOptions, printStatement, QUERY_LIMITS } from '../../../hog/sql/index.ts';
 import { PATIENCE } from '../../support/eventually.ts';
 import { PROJECT } from './tables.ts';
 
@@ -114,3 +114,101 @@ describe('limits', () => {
     );
   });
 });
+  const { maxEventReads, maxReads, maxJoinedEvents, maxJoined } = QUERY_LIMITS;
+  const united = (count: number, query: string) =>
+    Array.from({ length: count }, () => query).join(' union all ');
+
+  test.each([
+    [
+      'tables',
+      united(maxEventReads + 1, 'select 1 from events'),
+      united(maxEventReads, 'select 1 from events'),
+    ],
+    [
+      'a query in WITH wherever it is named',
+      `with t as (select 1 from events) ${united(maxEventReads + 1, 'select * from t')}`,
+      `with t as (select 1 from events) ${united(maxEventReads, 'select * from t')}`,
+    ],
+    [
+      'a value of WITH wherever it is named',
+      `with (select count() from events) as n select ${united(maxEventReads + 1, 'n').replaceAll('union all', '+')}`,
+      `with (select count() from events) as n select ${united(maxEventReads, 'n').replaceAll('union all', '+')}`,
+    ],
+    [
+      'a column of a subquery wherever it is named',
+      `select ${united(maxEventReads, 'n').replaceAll('union all', '+')} from (select (select count() from events) as n)`,
+      `select ${united(maxEventReads - 1, 'n').replaceAll('union all', '+')} from (select (select count() from events) as n)`,
+    ],
+  ])('events are read in a bounded number of places: %s', async (_what, refused, allowed) => {
+    const error = (await print(refused).catch((one: unknown) => one)) as SourceError;
+    expect(error).toMatchObject({ code: 'too_large', line: 1 });
+    expect(error.reason).toContain(`in ${maxEventReads + 1} places, of at most ${maxEventReads}`);
+    // The last place that is one too many, or what is read there.
+    expect(refused.slice(error.column! - 1)).toMatch(/^(events|n\b)/);
+    expect((await print(allowed)).text).toContain('from events');
+  });
+
+  test('events are read in a bounded number of places: an argument that a function prints twice', async () => {
+    const nested = (depth: number): string =>
+      depth === 0
+        ? '(select count() from events)'
+        : `nullIf(greatest(1.5, roundBankers(1, ${nested(depth - 1)})), 1)`;
+    expect((await print(`select ${nested(1)}`)).text.split('from events').length).toBeGreaterThan(2);
+    await expect(print(`select ${nested(8)}`)).rejects.toMatchObject({ code: 'too_large' });
+  });
+
+  test('sessions are read from events, and other tables have limits of their own', async () => {
+    const sessions = maxEventReads / 4;
+    await expect(print(united(sessions + 1, 'select 1 from sessions'))).rejects.toThrow(
+      `reads events in ${maxEventReads + 4} places`,
+    );
+    expect((await print(united(sessions, 'select 1 from sessions'))).text).toContain('from sessions');
+    await expect(print(united(maxReads + 1, 'select 1 from persons'))).rejects.toThrow(
+      `reads tables in ${maxReads + 1} places, of at most ${maxReads}`,
+    );
+    expect((await print(united(maxReads, 'select 1 from persons'))).text).toContain('from persons');
+  });
+
+  const joinOf = (count: number, table: string) =>
+    `select count() from ${table} e0 ${Array.from({ length: count - 1 }, (_, i) => `cross join ${table} e${i + 1}`).join(' ')}`;
+
+  test.each([
+    [
+      'events',
+      joinOf(maxJoinedEvents + 1, 'events'),
+      'tables of events or sessions',
+      joinOf(maxJoinedEvents, 'events'),
+    ],
+    [
+      'subqueries that Postgres puts into the query around',
+      joinOf(maxJoinedEvents / 2 + 1, '(select a.event from events a cross join events b)'),
+      'tables of events or sessions',
+      joinOf(maxJoinedEvents / 2, '(select a.event from events a cross join events b)'),
+    ],
+    [
+      'subqueries that Postgres runs by themselves',
+      joinOf(maxJoined + 1, '(select id from persons limit 1)'),
+      `joins ${maxJoined + 1} tables`,
+      joinOf(2 * maxJoinedEvents, '(select event, count() from events group by event)'),
+    ],
+    [
+      'other tables',
+      joinOf(maxJoined + 1, 'persons'),
+      `joins ${maxJoined + 1} tables`,
+      joinOf(maxJoined, 'persons'),
+    ],
+  ])('a join has a bounded number of tables: %s', async (_what, refused, reason, allowed) => {
+    const error = (await print(refused).catch((one: unknown) => one)) as SourceError;
+    expect(error).toMatchObject({ code: 'too_large', line: 1, column: 21 });
+    expect(error.reason).toContain(reason);
+    expect((await print(allowed)).text).toContain('cross join');
+  });
+
+  test('what fields join counts too', async () => {
+    const joined = Array.from({ length: 6 }, (_, i) => `join events e${i + 1} on e${i + 1}.uuid = e0.uuid`);
+    const fields = Array.from({ length: 6 }, (_, i) => `e${i}.session.$session_duration`);
+    await expect(print(`select ${fields} from events e0 ${joined.join(' ')}`)).rejects.toThrow(
+      'joins 13 tables',
+    );
+  });
+

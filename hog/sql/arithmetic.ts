@@ -40,7 +40,10 @@ const float = (place: Place, value: Value): Sql => coerced(place, value, 'float'
 const SIGNS = { '+': sql`+`, '-': sql`-`, '*': sql`*` } as const;
 
 function timeArithmetic(place: Place, op: ArithmeticOperator, left: Value, right: Value, span?: Span): Value {
-  if (right.type === 'interval' && left.type !== 'interval' && (op === '+' || op === '-')) {
+  if (right.type === 'interval' && left.type === 'interval' && (op === '+' || op === '-')) {
+    return { sql: sql`(${left.sql} ${SIGNS[op]} ${right.sql})`, type: 'interval' };
+  }
+  if (right.type === 'interval' && (op === '+' || op === '-')) {
     return addInterval(place, left, op === '-' ? sql`(- ${right.sql})` : right.sql, span);
   }
   if (left.type === 'interval' && op === '+') return addInterval(place, right, left.sql, span);

@@ -91,18 +91,30 @@ export class Printer {
   #nodes = 0;
   #depth = 0;
   #names = 0;
+  readonly #rows = new WeakMap<object, Sql[]>();
 
   constructor(options: PrintOptions, visitor: Visitor) {
     this.options = options;
     this.visitor = visitor;
     this.limits = { ...QUERY_LIMITS, ...options.limits };
-    this.#project = this.parameters.add('bigint', String(options.projectId));
     this.reads = new Reads(this.limits);
+    this.#project = this.parameters.add('bigint', String(options.projectId));
     this.timezone = this.parameters.add('text', databaseZone(options.timezone));
   }
 
   name(prefix: 't' | 'c' | 'v' | 'w'): Sql {
     return numbered(prefix, this.#names++);
+  }
+
+  /**
+   * Names rows that a part of the tree goes through. They have the same name wherever the part is printed, so that it groups by
+   * itself: what is named outside of a part never has a name of its inside. `which` tells several names of a part from each other.
+   */
+  rowsOf(node: object, which = 0): Sql {
+    const names = this.#rows.get(node) ?? [];
+    this.#rows.set(node, names);
+    names[which] ??= this.name('v');
+    return names[which];
   }
 
   /** Prints a table restricted to the project. There is no other way to print a table. */
@@ -130,11 +142,13 @@ export class Printer {
   /** Runs `work`, and returns with its result what it printed. */
   measured<T>(work: () => T): T & { built: Built } {
     const [parts, values, reads] = [this.#nodes, this.sizes.total, this.sizes.reads];
+    const tables = this.reads.counted;
     const made = work();
     const built = {
       parts: this.#nodes - parts,
       values: this.sizes.total - values,
       reads: this.sizes.reads - reads,
+      tables: this.reads.since(tables),
     };
     return { ...made, built };
   }
@@ -142,13 +156,12 @@ export class Printer {
   /**
    * Counts a column of a subquery again where it is named. Postgres may put its expression there, so columns that name
    * each other twice would otherwise double the statement at each level.
-    const tables = this.reads.counted;
    */
   repeat({ parts, tables, ...built }: Built, span?: Span): void {
     this.sizes.repeat(built);
+    this.reads.repeat(tables, span);
     this.#spend(parts, span);
   }
-      tables: this.reads.since(tables),
 
   #spend(parts: number, span: Span | undefined): void {
     this.#nodes += parts;
@@ -159,7 +172,6 @@ export class Printer {
         undefined,
         span ?? null,
       );
-    this.reads.repeat(tables, span);
     }
   }
 

@@ -1,18 +1,21 @@
 // The aggregates: their arguments and their SQL.
 import type { Call } from '../../ast/index.ts';
 import { coerce, coerced, postgresType } from '../coerce.ts';
-import { printCondition } from '../dispatch.ts';
+import { tupleOf } from '../compound.ts';
+import { printCondition, printExpr } from '../dispatch.ts';
 import { fault, unsupported } from '../errors.ts';
 import { printOrder } from '../order.ts';
 import type { Place } from '../printer.ts';
 import { digits, join, NOTHING, type Sql, sql } from '../sql.ts';
-import { isArray, type Value } from '../types.ts';
+import { isArray, type Type, type Value } from '../types.ts';
 import { bounded, literalCount, MANY } from './spec.ts';
 
 export interface Aggregate {
   min: number;
   max: number;
   params?: [number, number];
+  /** True if the values come from WITHIN GROUP (ORDER BY …). */
+  within?: boolean;
   /**
    * Prints the aggregate. `filter` is ` filter (where …)` or empty; it must directly follow the aggregate's arguments.
    */
@@ -184,6 +187,8 @@ const quantile: Aggregate = {
   },
 };
 
+const median: Aggregate = { ...quantile, params: [0, 0] };
+
 const quantiles: Aggregate = {
   min: 1,
   max: 1,
@@ -193,6 +198,64 @@ const quantiles: Aggregate = {
     return { ...quantileAt(place, args[0]!, sql`array[${join(levels)}]`, filter), type: { array: 'float' } };
   },
 };
+
+/** Declares an aggregate of SQL, as in `percentile_cont(0.5) within group (order by x desc)`. */
+const percentile = (
+  make: (place: Place, value: Value) => { name: Sql; key: Sql; type: Type },
+): Aggregate => ({
+  // The parser makes parameters of arguments before WITHIN GROUP.
+  min: 0,
+  max: 0,
+  params: [1, 1],
+  within: true,
+  print: ({ place, node, params, filter }) => {
+    const [order, ...others] = node.withinGroup ?? [];
+    if (!order || others.length > 0) {
+      throw fault(`${node.name} takes one expression: WITHIN GROUP (ORDER BY …)`, node.span);
+    }
+    const at = coerced(place, level(params[0], node.span), 'float');
+    const { name, key, type } = make(place, printExpr(place, order.expr));
+    const direction = order.order === 'DESC' ? sql` desc` : NOTHING;
+    return { sql: sql`${name}(${at}) within group (order by ${key}${direction})${filter}`, type };
+  },
+});
+
+/** The average of values, each with a weight. */
+const weighted: Aggregate = {
+  min: 2,
+  max: 2,
+  print: ({ place, args, present }) => {
+    const [value, weight] = args.map((one) => coerced(place, one, 'float')) as [Sql, Sql];
+    const filter = present(sql`(${value} * ${weight})`);
+    return {
+      sql: sql`(sum(${value} * ${weight})${filter} / nullif(sum(${weight})${filter}, 0))`,
+      type: 'float',
+    };
+  },
+};
+
+/** The line `k * x + b` that fits the points best, as the tuple of k and b. */
+const line: Aggregate = {
+  min: 2,
+  max: 2,
+  print: ({ place, args, filter }) => {
+    const [x, y] = args.map((one) => coerced(place, one, 'float')) as [Sql, Sql];
+    return tupleOf([
+      { sql: sql`regr_slope(${y}, ${x})${filter}`, type: 'float' },
+      { sql: sql`regr_intercept(${y}, ${x})${filter}`, type: 'float' },
+    ]);
+  },
+};
+
+/** Declares an aggregate of the bits of whole numbers. `empty` is that of no numbers. */
+const bits = (name: Sql, empty: Sql): Aggregate => ({
+  min: 1,
+  max: 1,
+  print: ({ place, args, filter }) => ({
+    sql: sql`coalesce(${name}(${coerced(place, args[0]!, 'int')})${filter}, ${empty})`,
+    type: 'int',
+  }),
+});
 
 /** It keeps the values of all rows to count them, so it may have this many times as much as other values. */
 const TOP_K = 4;
@@ -268,6 +331,7 @@ export const AGGREGATES: Readonly<Record<string, Aggregate>> = {
   uniqExact: uniq,
   uniqHLL12: uniq,
   uniqCombined: uniq,
+  uniqTheta: uniq,
   any,
   any_value: any,
   anyLast: last,
@@ -283,7 +347,24 @@ export const AGGREGATES: Readonly<Record<string, Aggregate>> = {
   quantileExact: quantile,
   quantileTDigest: quantile,
   quantiles,
-  median: { ...quantile, params: [0, 0] },
+  median,
+  medianExact: median,
+  medianTDigest: median,
+  percentile_cont: percentile((place, value) => ({
+    name: sql`percentile_cont`,
+    key: coerced(place, value, 'float'),
+    type: 'float',
+  })),
+  percentile_disc: percentile((_place, { sql: key, type }) => ({
+    name: sql`percentile_disc`,
+    key: type === 'string' ? sql`${key} collate "C"` : key,
+    type,
+  })),
+  avgWeighted: weighted,
+  simpleLinearRegression: line,
+  groupBitAnd: bits(sql`bit_and`, sql`null`),
+  groupBitOr: bits(sql`bit_or`, sql`0`),
+  groupBitXor: bits(sql`bit_xor`, sql`0`),
   topK,
   stddevPop: real(sql`stddev_pop`),
   stddevSamp: real(sql`stddev_samp`),

@@ -57,7 +57,8 @@ const WINDOWED: ReadonlySet<Aggregate> = new Set(
   ].map((name) => AGGREGATES[name]!),
 );
 
-const STATES = /(?:State|Merge|MergeState|SimpleState|Map|ForEach|Resample|OrNull|OrDefault)(?:If)?$/;
+const STATES =
+  /(?:State|Merge|MergeState|SimpleState|Array|Map|ForEach|Resample|OrNull|OrDefault|ArgMin|ArgMax)(?:If)?$/;
 
 /**
  * Prints a call of an aggregate, followed by ` over (…)` if it is used over a window. Returns null if the function is
@@ -75,6 +76,12 @@ export function printAggregateCall(place: Place, node: Call, over: Sql = NOTHING
   const { aggregatesBarred } = place.printer;
   if (aggregatesBarred !== null) throw fault(`${node.name} cannot be used in ${aggregatesBarred}`, node.span);
   const printed = () => {
+    if (node.withinGroup && !aggregate.within) {
+      throw fault(`${node.name} takes no WITHIN GROUP`, node.span);
+    }
+    if (aggregate.within && !node.withinGroup) {
+      throw fault(`${node.name} needs WITHIN GROUP (ORDER BY …)`, node.span);
+    }
     const own = conditional ? node.args.slice(0, -1) : node.args;
     const star = aggregate === count && own.length === 1 && isStar(own[0]!);
     if (own.length < aggregate.min || own.length > aggregate.max || (conditional && node.args.length === 0)) {

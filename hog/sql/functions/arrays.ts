@@ -5,9 +5,10 @@ import { arrayElement, arrayOf, tupleElement, tupleOf, unifyAll, withClocks } fr
 import { fault } from '../errors.ts';
 import { jsonStep } from '../json-path.ts';
 import type { Place } from '../printer.ts';
-import { digits, join, type Sql, sql } from '../sql.ts';
+import { digits, join, NOTHING, type Sql, sql } from '../sql.ts';
 import { isTuple, type Type, type Value } from '../types.ts';
 import { compared } from '../work.ts';
+import { ARRAY_ROWS } from './array-rows.ts';
 import { elementOf, LAMBDAS, ARRAYS as MOST_ARRAYS } from './lambdas.ts';
 import {
   bounded,
@@ -79,8 +80,8 @@ const concat = custom(1, MANY, ({ place, args, span }) => {
 
 /** Implements arrayZip: the first elements of all arrays as a tuple, then the second ones. What an array lacks is missing. */
 const zip = custom(1, MOST_ARRAYS, (call) => {
-  const { place, args } = call;
-  const alias = place.printer.name('v');
+  const { place, node, args } = call;
+  const alias = place.printer.rowsOf(node);
   const names = args.map((_, index) => sql`x${digits(index)}`);
   const tuple = tupleOf(
     args.map((one, index): Value => ({ sql: sql`${alias}.${names[index]!}`, type: elementOf(one, call) })),
@@ -102,6 +103,30 @@ function unifyElements(place: Place, arrays: Value[], span: FunctionCall['span']
   return arrays.map((one) => castArray(one, type));
 }
 
+/** Implements arrayIntersect: the elements of the first array that all others have, each once. */
+const intersect = custom(1, MOST_ARRAYS, (call) => {
+  const { place, node, args, span } = call;
+  const [first, ...others] = unifyElements(place, args, span) as [Value, ...Value[]];
+  const alias = place.printer.rowsOf(node);
+  const tests = others.map((one) => sql`${alias}.x = any(${compared(one.sql, first.sql)})`);
+  const where = tests.length > 0 ? sql` where ${join(tests, sql` and `)}` : NOTHING;
+  return {
+    sql: sql`(select coalesce(array_agg(${alias}.x order by ${alias}.n), (${first.sql})[:0])
+      from unnest(hq.array_distinct(${first.sql})) with ordinality as ${alias}(x, n)${where})`,
+    type: first.type,
+  };
+});
+
+/** Declares a function that moves elements from one end of an array to the other. */
+const rotate = (direction: Sql): FunctionSpec =>
+  custom(2, 2, (call) => {
+    const { place, args, span } = call;
+    const [array, count] = args as [Value, Value];
+    elementOf(array, call);
+    const by = sql`(${direction}${coerced(place, count, 'int', span)})`;
+    return { sql: sql`hq.array_rotate(${array.sql}, ${by})`, type: array.type };
+  });
+
 const element = custom(2, 2, ({ place, args, span }) => {
   const [value, key] = args as [Value, Value];
   if (value.json || value.type === 'json') return jsonStep(place, value, key, span);
@@ -119,6 +144,7 @@ const unnest = custom(1, 1, (call) => ({
 
 export const ARRAYS: FunctionTable = {
   ...LAMBDAS,
+  ...ARRAY_ROWS,
   array,
   emptyArrayString: custom(0, 0, () => ({ sql: sql`array[]::text[]`, type: { array: 'string' } })),
   emptyArrayInt64: custom(0, 0, () => ({ sql: sql`array[]::bigint[]`, type: INT_ARRAY })),
@@ -134,6 +160,9 @@ export const ARRAYS: FunctionTable = {
   indexOf: finder((list, one) => sql`coalesce(array_position(${list}, ${one}), 0)::bigint`, 'int'),
   countEqual: finder((list, one) => sql`cardinality(array_positions(${list}, ${one}))::bigint`, 'int'),
   arrayConcat: concat,
+  arrayIntersect: intersect,
+  arrayRotateLeft: rotate(NOTHING),
+  arrayRotateRight: rotate(sql`- `),
   arrayPushBack: push((list, one) => sql`(${list} || ${one})`),
   arrayPushFront: push((list, one) => sql`(${one} || ${list})`),
   arrayPopBack: keep((list) => sql`trim_array(${list}, least(1, cardinality(${list})))`),
@@ -145,10 +174,6 @@ export const ARRAYS: FunctionTable = {
     3,
   ),
   arrayDistinct: keep((list) => sql`hq.array_distinct(${list})`),
-  arrayUniq: custom(1, 1, (call) => {
-    elementOf(call.args[0]!, call);
-    return { sql: sql`cardinality(hq.array_distinct(${call.args[0]!.sql}))::bigint`, type: 'int' };
-  }),
   arrayReverse: keep((list) => sql`hq.array_reverse(${list})`),
   arrayFlatten: keep((list) => list),
   arrayCompact: keep((list) => sql`hq.array_compact(${list})`),
@@ -168,5 +193,20 @@ export const ARRAYS: FunctionTable = {
   }),
   mapKeys: bounds('j', TEXTS, (most, value) => sql`hq.json_keys(hq.listed(${value}, ${most}))`),
   mapValues: bounds('j', TEXTS, (most, value) => sql`hq.json_values(hq.listed(${value}, ${most}))`),
+  mapFromArrays: custom(2, 2, (call) => {
+    const { place, node, args, span } = call;
+    const [keys, values] = [args[0]!, withClocks(place, args[1]!, span)];
+    for (const one of [keys, values]) elementOf(one, call);
+    const alias = place.printer.rowsOf(node);
+    const pair: Value = { sql: sql`jsonb_build_array(${alias}.k, ${alias}.x)`, type: 'json' };
+    const made = bounded(place, pair, sql`jsonb_object_agg(${alias}.k, ${alias}.x)`);
+    return {
+      sql: sql`(select coalesce(${made}, '{}')
+        from unnest((${keys.sql})::text[], ${values.sql}) as ${alias}(k, x) where ${alias}.k is not null)`,
+      type: 'json',
+      built: 1,
+    };
+  }),
+  mapUpdate: of('j j', 'json', (one, other) => sql`(${one} || ${other})`),
   mapContains: of('j s', 'bool', (value, key) => sql`jsonb_exists(${value}, ${key})`),
 };

@@ -18,8 +18,16 @@ import {
   zoneAt,
 } from './spec.ts';
 
-const orElse = (letters: string, type: Type, convert: (value: Sql) => Sql, fallback: Sql): FunctionSpec =>
-  of(letters, type, (value, other) => sql`coalesce(${convert(value as Sql)}, ${other ?? fallback})`);
+/** What does not convert becomes 0, or the default. A missing text stays missing, unless there is a default. */
+const orElse = (
+  letters: string,
+  type: Type,
+  convert: (value: Sql) => Sql,
+  orZero: (value: Sql) => Sql,
+): FunctionSpec =>
+  of(letters, type, (value, other) =>
+    other ? sql`coalesce(${convert(value as Sql)}, ${other})` : orZero(value as Sql),
+  );
 
 const number = (target: 'int' | 'float') =>
   custom(1, 2, ({ place, args, span }) => ({ sql: coerced(place, args[0]!, target, span), type: target }));
@@ -81,26 +89,30 @@ const ints = [8, 16, 32, 64, 128, 256].flatMap((bits) => [`toInt${bits}`, `toUIn
 const suffixed = (names: string[], suffix: string, spec: FunctionSpec): Record<string, FunctionSpec> =>
   Object.fromEntries(names.map((name) => [name + suffix, spec]));
 const floats = ['toFloat32', 'toFloat64'];
-const ZERO_INT = sql`0::bigint`;
-const ZERO_FLOAT = sql`0::float8`;
+const intOrZero = (value: Sql): Sql => sql`hq.int_or_zero(${value})`;
+const floatOrZero = (value: Sql): Sql => sql`hq.float_or_zero(${value})`;
 
 export const CONVERSION: FunctionTable = {
   toInt: number('int'),
+  // PostHog has these by such names, too.
+  ...suffixed(['_toInt8', '_toInt16', '_toInt32', '_toInt64', '_toUInt64', '_toUInt128'], '', number('int')),
+  _toDate: date,
   ...suffixed(ints, '', number('int')),
   ...suffixed(['toInt', ...ints], 'OrNull', of('s', 'int', toInt)),
-  ...suffixed(['toInt', ...ints], 'OrZero', orElse('s', 'int', toInt, ZERO_INT)),
-  ...suffixed(['toInt', ...ints], 'OrDefault', orElse('s i?', 'int', toInt, ZERO_INT)),
+  ...suffixed(['toInt', ...ints], 'OrZero', of('s', 'int', intOrZero)),
+  ...suffixed(['toInt', ...ints], 'OrDefault', orElse('s i?', 'int', toInt, intOrZero)),
   toFloat: number('float'),
   ...suffixed(floats, '', number('float')),
   ...suffixed(['toFloat', ...floats], 'OrNull', of('s', 'float', toFloat)),
-  ...suffixed(['toFloat', ...floats], 'OrZero', orElse('s', 'float', toFloat, ZERO_FLOAT)),
-  ...suffixed(['toFloat', ...floats], 'OrDefault', orElse('s f?', 'float', toFloat, ZERO_FLOAT)),
+  ...suffixed(['toFloat', ...floats], 'OrZero', of('s', 'float', floatOrZero)),
+  ...suffixed(['toFloat', ...floats], 'OrDefault', orElse('s f?', 'float', toFloat, floatOrZero)),
   toDecimal: of(
     'x i',
     'float',
     (value, scale) => sql`hq.to_decimal((${value})::text, hq.count_of(${scale}))`,
   ),
   toString: text,
+  toNullableString: text,
   toUUID: of('s', 'uuid', (value) => sql`hq.to_uuid(${value})`),
   toUUIDOrNull: of('s', 'uuid', (value) => sql`hq.to_uuid(${value})`),
   toDate: date,
@@ -154,5 +166,10 @@ export const CONVERSION: FunctionTable = {
     sql: sql`hq.uuid_time(${coerced(call.place, call.args[0]!, 'uuid', call.span)})`,
     type: zoneAt(call, 1) ?? 'datetime',
   })),
+  fromModifiedJulianDay: of(
+    'f',
+    'string',
+    (days) => sql`hq.date_add(date '1858-11-17', hq.days(${days}))::text`,
+  ),
   toModifiedJulianDay: of('d', 'int', (value) => sql`(${value} - date '1858-11-17')::bigint`),
 };

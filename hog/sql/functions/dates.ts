@@ -1,7 +1,7 @@
 // Functions for dates and times. A time shows the clock of the zone in its type, see zones.ts.
 import { coerce, coerced } from '../coerce.ts';
-import { fault, unsupported } from '../errors.ts';
-import { digits, join, type Sql, sql } from '../sql.ts';
+import { fault, quote, suggestion } from '../errors.ts';
+import { digits, join, NOTHING, type Sql, sql } from '../sql.ts';
 import { type DateTime, isDateTime, typeName, type Value } from '../types.ts';
 import { shortFormat } from '../work.ts';
 import { timeType, zoneNameOf, zoneOf } from '../zones.ts';
@@ -17,6 +17,7 @@ import {
   of,
   zoneAt,
 } from './spec.ts';
+import { TIME_WINDOWS } from './time-windows.ts';
 
 /** Returns the type of the times that a function makes: in the zone that an argument names, or else in that of its time. */
 const resultAt = (call: FunctionCall, zone: number, time = 0): DateTime =>
@@ -77,16 +78,71 @@ const dateTrunc = custom(2, 3, (call) => {
   return unit.days ? { sql: sql`${start}::date`, type: 'date' } : back(place, start, type);
 });
 
-/** Implements toStartOfInterval(time, toIntervalX(n)). Intervals are counted from 1970. */
-const startOfInterval = custom(2, 3, (call) => {
-  const { place, args, span } = call;
-  const [value, interval, last] = args as [Value, Value, Value | undefined];
+/** Returns the start of the interval that a time lies in. Without an origin, intervals are counted from 1970. */
+function intervalStart(
+  { place, span }: FunctionCall,
+  value: Value,
+  { interval, origin, type }: { interval: Value; origin: Value | undefined; type: DateTime },
+): Value {
   if (interval.type !== 'interval') throw fault('An interval is needed here', span);
-  if (last && (isDateTime(last.type) || last.type === 'date')) {
-    throw unsupported('toStartOfInterval from an origin (date_bin has one)', span);
+  const from = origin ? sql`, ${wall(place, origin, span, type)}` : NOTHING;
+  const clock = wall(place, value, span, type);
+  return back(place, sql`hq.start_of_interval(${clock}, ${interval.sql}${from})`, type);
+}
+
+/** Implements toStartOfInterval(time, interval, origin, zone). Both last arguments can be left out. */
+const startOfInterval = custom(2, 4, (call) => {
+  const { args } = call;
+  const [value, interval, third] = args as [Value, Value, Value | undefined];
+  const origin = third && (isDateTime(third.type) || third.type === 'date' || args[3]) ? third : undefined;
+  return intervalStart(call, value, { interval, origin, type: resultAt(call, origin ? 3 : 2) });
+});
+
+/** Implements date_bin(interval, time, origin). */
+const bin = custom(2, 3, (call) => {
+  const [interval, value, origin] = call.args as [Value, Value, Value | undefined];
+  return intervalStart(call, value, { interval, origin, type: timeType(value) });
+});
+
+/** The parts of a time by their names in SQL. */
+const PARTS: ReadonlyMap<string, Sql> = new Map([
+  ['year', sql`year`],
+  ['quarter', sql`quarter`],
+  ['month', sql`month`],
+  ['week', sql`week`],
+  ['day', sql`day`],
+  ['dow', sql`isodow`],
+  ['doy', sql`doy`],
+  ['hour', sql`hour`],
+  ['minute', sql`minute`],
+]);
+
+/** Implements date_part('year', time). Days of the week count from 1, which is Monday. */
+const datePart = custom(2, 2, ({ place, args, span }) => {
+  const name = literalText(args[0], 'The part', span).toLowerCase();
+  const clock = wall(place, args[1]!, span);
+  if (name === 'second') return { sql: sql`floor(extract(second from ${clock}))::bigint`, type: 'int' };
+  const known = PARTS.get(name);
+  if (!known) {
+    throw fault(`Unknown part ${quote(name)}${suggestion(name, [...PARTS.keys(), 'second'])}`, span);
   }
-  const type = resultAt(call, 2);
-  return back(place, sql`hq.start_of_interval(${wall(place, value, span, type)}, ${interval.sql})`, type);
+  return { sql: sql`extract(${known} from ${clock})::bigint`, type: 'int' };
+});
+
+/** Declares a function that makes a time of the numbers that its clock shows. The last argument can name the zone. */
+const clockTime = (least: number): FunctionSpec =>
+  custom(least, 7, (call) => {
+    const { place, args, span } = call;
+    const parts = join(args.slice(0, 6).map((one) => coerced(place, one, 'float', span)));
+    return back(place, sql`hq.make_timestamp(${parts})`, zoneAt(call, 6) ?? 'datetime');
+  });
+
+/** Prints a week with its year, which can be the one before or after that of the time. */
+const yearWeek = custom(1, 3, (call) => {
+  const { place, args, span } = call;
+  const mode = args[1] ? coerced(place, args[1], 'int', span) : sql`0::bigint`;
+  const clock = wall(place, args[0]!, span, resultAt(call, 2));
+  return { sql: sql`hq.year_week(${clock}, ${mode})`, type: 'int' };
 });
 
 const format = custom(2, 3, (call) => {
@@ -155,9 +211,12 @@ const yyyymm = part((clock) => sql`to_char(${clock}, 'YYYYMM')`);
 const numbered = (picture: Sql) => part((clock) => sql`to_char(${clock}, ${picture})`);
 export const DATES: FunctionTable = {
   ...INTERVALS,
+  ...TIME_WINDOWS,
   now: current(sql`date_trunc('second', now())`, 0),
   now64: current(sql`now()`, 1),
+  current_timestamp: current(sql`now()`, 0),
   today: today(0),
+  current_date: today(0),
   yesterday: today(1),
   toYear: field(sql`year`),
   toQuarter: field(sql`quarter`),
@@ -178,6 +237,7 @@ export const DATES: FunctionTable = {
     const known = sql`num_nulls(${clock}, ${mode}) = 0`;
     return { sql: sql`(case when ${known} then hq.week(${clock}, ${mode}) end)`, type: 'int' };
   }),
+  toYearWeek: yearWeek,
   toYYYYMM: yyyymm,
   toYYYYMMDD: numbered(sql`'YYYYMMDD'`),
   toYYYYMMDDhhmmss: numbered(sql`'YYYYMMDDHH24MISS'`),
@@ -196,14 +256,10 @@ export const DATES: FunctionTable = {
   toStartOfFiveMinute: every(sql`interval '5 minutes'`),
   toStartOfTenMinutes: every(sql`interval '10 minutes'`),
   toStartOfFifteenMinutes: every(sql`interval '15 minutes'`),
+  timeSlot: every(sql`interval '30 minutes'`),
   toStartOfInterval: startOfInterval,
-  date_bin: custom(2, 3, ({ place, args, span }) => {
-    const [interval, value, origin] = args as [Value, Value, Value | undefined];
-    if (interval.type !== 'interval') throw fault('An interval is needed here', span);
-    const type = timeType(value);
-    const from = origin ? wall(place, origin, span, type) : sql`timestamp '1970-01-01'`;
-    return back(place, sql`date_bin(${interval.sql}, ${wall(place, value, span)}, ${from})`, type);
-  }),
+  date_bin: bin,
+  date_part: datePart,
   toLastDayOfMonth: day((clock) => sql`(date_trunc('month', ${clock}) + interval '1 month - 1 day')::date`),
   dateTrunc,
   date_trunc: dateTrunc,
@@ -255,8 +311,12 @@ export const DATES: FunctionTable = {
   timeZoneOffset: zoneOffset,
   make_date: of('i i i', 'date', (year, month, day) => sql`hq.make_date(${year}, ${month}, ${day})`),
   makeDate: of('i i i', 'date', (year, month, day) => sql`hq.make_date(${year}, ${month}, ${day})`),
-  make_timestamp: custom(6, 6, ({ place, args, span }) => {
-    const parts = join(args.map((one) => coerced(place, one, 'float', span)));
-    return back(place, sql`hq.make_timestamp(${parts})`, 'datetime');
-  }),
+  make_timestamp: clockTime(6),
+  make_timestamptz: clockTime(6),
+  make_interval: of(
+    'f f f f f f',
+    'interval',
+    (year, month, day, hour, minute, second) =>
+      sql`(hq.months(12 * ${year}) + hq.months(${month}) + hq.days(${day}) + hq.seconds(3600 * ${hour}) + hq.seconds(60 * ${minute}) + hq.seconds(${second}))`,
+  ),
 };

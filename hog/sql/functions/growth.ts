@@ -8,7 +8,8 @@ export const BOUNDED: ReadonlySet<string> = new Set(
   extractAll base64Encode translate translateUTF8 normalizeUTF8NFC hex toJSONString extractURLParameters
   extractURLParameterNames encodeURLComponent decodeURLComponent encodeURLFormComponent decodeURLFormComponent range
   JSONExtractArrayRaw JSONExtractKeys
-  JSONExtractKeysAndValues JSONExtractKeysAndValuesRaw mapKeys mapValues arrayMap arrayZip arrayZipUnaligned groupArray array_agg groupUniqArray topK string_agg json_agg`.split(
+  JSONExtractKeysAndValues JSONExtractKeysAndValuesRaw mapKeys mapValues mapFromArrays arrayMap arrayEnumerate arrayEnumerateUniq arrayEnumerateDense arrayCumSum
+  arrayCumSumNonNegative arrayDifference extractGroups tryDecodeURLComponent arrayZip arrayZipUnaligned groupArray array_agg groupUniqArray topK string_agg json_agg`.split(
     /\s+/,
   ),
 );
@@ -66,5 +67,17 @@ export const UNBOUNDED: ReadonlySet<string> = new Set(
   min max uniq uniqExact uniqHLL12 uniqCombined any any_value anyLast anyHeavy first_value last_value argMin
   argMax quantile quantileExact quantileTDigest quantiles median stddevPop stddevSamp stddev_pop stddev_samp
   varPop varSamp var_pop var_samp covarPop covarSamp corr every bool_and bool_or row_number rank dense_rank
-  percent_rank cume_dist ntile nth_value lag lead lagInFrame leadInFrame`.split(/\s+/),
+  percent_rank cume_dist ntile nth_value lag lead lagInFrame leadInFrame
+  arrayReduce arrayIntersect arrayRotateLeft arrayRotateRight arrayLastIndex mapUpdate make_timestamptz make_interval
+  current_timestamp current_date tumble tumbleStart tumbleEnd hop hopStart hopEnd date_part timeSlot toYearWeek
+  timeStampAdd timeStampSub toNullableString _toInt8 _toInt16 _toInt32 _toInt64 _toUInt64 _toUInt128 _toDate
+  fromModifiedJulianDay moduloOrZero exp2 exp10 asinh acosh atanh hypot width_bucket bitTest bitCount
+  bitHammingDistance ifNotFinite multiSearchFirstPositionUTF8 multiSearchFirstPositionCaseInsensitive
+  multiSearchFirstPositionCaseInsensitiveUTF8 multiSearchFirstIndexUTF8 multiSearchFirstIndexCaseInsensitive
+  multiSearchFirstIndexCaseInsensitiveUTF8 multiSearchAllPositions multiSearchAllPositionsUTF8
+  multiSearchAllPositionsCaseInsensitive multiSearchAllPositionsCaseInsensitiveUTF8 hasToken hasTokenCaseInsensitive
+  md5 appendTrailingCharIfAbsent formatReadableSize formatReadableDecimalSize formatReadableQuantity
+  formatReadableTimeDelta regexpExtract isEmpty isNotEmpty countSubstringsCaseInsensitiveUTF8 percentile_cont
+  percentile_disc avgWeighted simpleLinearRegression groupBitAnd groupBitOr groupBitXor medianExact medianTDigest
+  uniqTheta`.split(/\s+/),
 );

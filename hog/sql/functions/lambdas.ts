@@ -32,7 +32,7 @@ function each<T>(
   if (lambda.body.kind === 'block') throw unsupported('A function with statements', node.span);
   const arrays = lists.map((one) => printExpr(place, one));
   const types = arrays.map((one) => elementOf(one, node.span ? { span: node.span } : {}));
-  const alias = place.printer.name('v');
+  const alias = place.printer.rowsOf(node);
   const names = arrays.map((_, index) => (index === 0 ? sql`x` : sql`x${digits(index)}`));
   const parameters = arrays.map((array, index): [string, Value] => [
     lambda.params[index] as string,
@@ -73,7 +73,7 @@ const arrayMap = lazy(2, 1 + ARRAYS, (place, node) =>
     const made = printExpr(place, body.body as Call);
     if (isArray(made.type)) throw unsupported('An array of arrays', node.span);
     const type = postgresType(made.type);
-    const results = place.printer.name('v');
+    const results = place.printer.rowsOf(node, 1);
     const element = sql`${results}.x`;
     const list = bounded(
       place,
@@ -114,12 +114,12 @@ const reduction = (name: Sql, type: (of: Type) => Type, empty: Sql | null): Func
     if (node.args.length > 1) {
       return each(place, node, ({ from, order, body }) => {
         const made = printExpr(place, body.body as Call);
-        const results = place.printer.name('v');
+        const results = place.printer.rowsOf(node, 1);
         return finish(resultsOf(made.sql, order, from, results), { sql: sql`${results}.x`, type: made.type });
       });
     }
     const array = printExpr(place, node.args[0]!);
-    const alias = place.printer.name('v');
+    const alias = place.printer.rowsOf(node);
     const value: Value = {
       sql: sql`${alias}.x`,
       type: elementOf(array, node.span ? { span: node.span } : {}),
@@ -144,7 +144,7 @@ const sorted = (direction: Sql): FunctionSpec =>
     }
     const array = printExpr(place, node.args[0]!);
     const type = elementOf(array, node.span ? { span: node.span } : {});
-    const alias = place.printer.name('v');
+    const alias = place.printer.rowsOf(node);
     const from = sql`unnest(${array.sql}) with ordinality as ${alias}(x, n)`;
     return finish(from, sql`${alias}.n`, sql`${alias}.x`, type, { sql: sql`${alias}.x`, type });
   });
@@ -176,6 +176,10 @@ export const LAMBDAS: FunctionTable = {
   })),
   arrayFirstIndex: filtered(({ from, order, test }) => ({
     sql: sql`coalesce((select ${order} from ${from} where ${test} order by ${order} limit 1), 0)`,
+    type: 'int',
+  })),
+  arrayLastIndex: filtered(({ from, order, test }) => ({
+    sql: sql`coalesce((select ${order} from ${from} where ${test} order by ${order} desc limit 1), 0)`,
     type: 'int',
   })),
   arraySum: reduction(sql`sum`, (type) => (type === 'int' ? 'int' : 'float'), sql`0`),

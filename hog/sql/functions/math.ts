@@ -42,6 +42,11 @@ export const MATH: FunctionTable = {
     'int',
     (left, right) => sql`coalesce(hq.int_div((${left})::numeric, (${right})::numeric), 0)`,
   ),
+  moduloOrZero: custom(2, 2, ({ place, args, span }) => {
+    const made = printArithmetic(place, '%', args[0]!, args[1]!, span);
+    const divisor = coerced(place, args[1]!, 'float', span);
+    return { sql: sql`(case when ${divisor} = 0 then 0 else ${made.sql} end)`, type: made.type };
+  }),
   positiveModulo: of(
     'i i',
     'int',
@@ -65,6 +70,8 @@ export const MATH: FunctionTable = {
   exp: real(sql`hq.exp`),
   log: ln,
   ln,
+  exp2: of('f', 'float', (value) => sql`hq.power(2::float8, ${value})`),
+  exp10: of('f', 'float', (value) => sql`hq.power(10::float8, ${value})`),
   log2: of('f', 'float', (value) => sql`(hq.ln(${value}) / ln(2::float8))`),
   log10: real(sql`hq.log10`),
   log1p: of('f', 'float', (value) => sql`hq.ln(1 + ${value})`),
@@ -85,6 +92,16 @@ export const MATH: FunctionTable = {
   sinh: real(sql`sinh`),
   cosh: real(sql`cosh`),
   tanh: real(sql`tanh`),
+  asinh: real(sql`asinh`),
+  acosh: of('f', 'float', (value) => sql`(case when ${value} >= 1 then acosh(${value}) end)`),
+  atanh: of('f', 'float', (value) => sql`(case when abs(${value}) <= 1 then atanh(${value}) end)`),
+  hypot: of('f f', 'float', (x, y) => sql`sqrt(${x} * ${x} + ${y} * ${y})`),
+  width_bucket: of(
+    'f f f i',
+    'int',
+    (value, low, high, count) =>
+      sql`(case when ${low} < ${high} and ${count} > 0 then width_bucket(${value}, ${low}, ${high}, hq.count_of(${count}))::bigint end)`,
+  ),
   degrees: real(sql`degrees`),
   radians: real(sql`radians`),
   gcd: of('i i', 'int', (left, right) => sql`gcd(${left}, ${right})`),
@@ -96,6 +113,15 @@ export const MATH: FunctionTable = {
   bitNot: of('i', 'int', (value) => sql`(~ ${value})`),
   bitShiftLeft: of('i i', 'int', (value, by) => sql`(${value} << hq.count_of(${by}))`),
   bitShiftRight: of('i i', 'int', (value, by) => sql`(${value} >> hq.count_of(${by}))`),
+  bitTest: of('i i', 'int', (value, at) => sql`((${value} >> hq.count_of(${at})) & 1)`),
+  bitCount: of('i', 'int', (value) => sql`bit_count(int8send(${value}))`),
+  bitHammingDistance: of('i i', 'int', (one, other) => sql`bit_count(int8send(${one} # ${other}))`),
+  ifNotFinite: of(
+    'f f',
+    'float',
+    (value, other) =>
+      sql`(case when ${value} in ('NaN'::float8, 'Infinity', '-Infinity') then ${other} else ${value} end)`,
+  ),
   isNaN: of('f', 'bool', (value) => sql`(${value} = 'NaN'::float8)`),
   isFinite: of(
     'f',

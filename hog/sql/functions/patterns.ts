@@ -5,7 +5,7 @@ import { fault } from '../errors.ts';
 import { groupCount, regexParameter } from '../regex.ts';
 import { digits, join, type Sql, sql } from '../sql.ts';
 import type { Type, Value } from '../types.ts';
-import { custom, type FunctionCall, type FunctionTable, literalText, within } from './spec.ts';
+import { custom, type FunctionCall, type FunctionTable, literalCount, literalText, within } from './spec.ts';
 
 const TEXTS: Type = { array: 'string' };
 /** What a piece of a text takes at most, as a multiple of its bytes. */
@@ -88,6 +88,21 @@ export const PATTERNS: FunctionTable = {
   match: match(false),
   extract,
   extractRegex: extract,
+  regexpExtract: custom(2, 3, (call) => {
+    const { args, span } = call;
+    const { text, pattern } = extractGroup(call);
+    const most = groupCount(literalText(args[1], 'A regular expression', span));
+    if (!args[2] && most === 0)
+      throw fault('The regular expression has no group: the third argument 0 extracts all of it', span);
+    const group = args[2] ? literalCount(args[2], 'The number of the group', 0, most, span) : 1;
+    return { sql: sql`hq.regexp_extract(${text}, ${pattern}, ${digits(group)})`, type: 'string' };
+  }),
+  extractGroups: custom(2, 2, (call) => {
+    const { text, pattern, group } = extractGroup(call);
+    if (group.text === '0') throw fault('The regular expression has no group', call.span);
+    const whole = within(call.place.printer.sizes.most(), text, PIECES);
+    return { sql: sql`hq.regexp_groups(${whole}, ${pattern})`, type: TEXTS, built: 1 };
+  }),
   extractAll: custom(2, 2, (call) => {
     const { text, pattern, group } = extractGroup(call);
     const whole = within(call.place.printer.sizes.most(), text, PIECES);

@@ -7,6 +7,7 @@ import { join, NOTHING, type Sql, sql } from '../sql.ts';
 import { isArray, type Type, type Value } from '../types.ts';
 import { searched, searchedForAll } from '../work.ts';
 import { PATTERNS } from './patterns.ts';
+import { READABLE } from './readable.ts';
 import {
   bounds,
   custom,
@@ -47,7 +48,7 @@ const concat = custom(1, MANY, ({ place, args, span }) => ({
   certain: true,
 }));
 
-const search = (wanted: 'any' | 'first' | 'index', insensitive: boolean) =>
+const search = (wanted: 'any' | 'first' | 'index' | 'all', insensitive: boolean) =>
   custom(2, 2, ({ place, node, args, span }) => {
     const text = coerced(place, args[0]!, 'string', span);
     if (!isArray(args[1]!.type)) throw fault('The texts to look for must be an array', span);
@@ -57,10 +58,43 @@ const search = (wanted: 'any' | 'first' | 'index', insensitive: boolean) =>
       any: sql`hq.search_any`,
       first: sql`hq.search_first_position`,
       index: sql`hq.search_first_index`,
+      all: sql`hq.search_all_positions`,
     };
     const within = searchedForAll(one, node.args[1], other);
-    return { sql: sql`${made[wanted]}(${within}, ${other})`, type: 'int' };
+    return {
+      sql: sql`${made[wanted]}(${within}, ${other})`,
+      type: wanted === 'all' ? { array: 'int' } : 'int',
+    };
   });
+
+/** Declares a family of searches for texts of a list. All of them count characters. */
+function searches(name: string, wanted: 'any' | 'first' | 'index' | 'all'): FunctionTable {
+  const [exact, insensitive] = [search(wanted, false), search(wanted, true)];
+  return {
+    [name]: exact,
+    [`${name}UTF8`]: exact,
+    [`${name}CaseInsensitive`]: insensitive,
+    [`${name}CaseInsensitiveUTF8`]: insensitive,
+  };
+}
+
+/** Declares a search for a word, between characters of ASCII that are neither letters nor digits. */
+const word = (insensitive: boolean) =>
+  custom(2, 2, (call) => {
+    const [given, sought] = searching(call);
+    const [text, token] = insensitive ? [sql`lower(${given})`, sql`lower(${sought})`] : [given, sought];
+    const whole = within(call.place.printer.sizes.most(), text, PIECES);
+    // Most texts do not have it at all.
+    return {
+      sql: sql`(case when strpos(${text}, ${token}) = 0 then false else ${token} = any(hq.split_non_alpha(${whole})) end)`,
+      type: 'bool',
+    };
+  });
+
+const countSubstringsInAnyCase = custom(2, 2, (call) => {
+  const [text, needle] = searching(call);
+  return { sql: sql`hq.count_substrings(lower(${text}), lower(${needle}))`, type: 'int' };
+});
 
 /** The arguments of a call as texts. The second one is searched for in the first one. */
 function searching({ place, args, span }: FunctionCall): [text: Sql, needle: Sql] {
@@ -138,12 +172,15 @@ const translate = custom(3, 3, (call) => {
 
 export const STRINGS: FunctionTable = {
   ...PATTERNS,
+  ...READABLE,
   length,
   lengthUTF8: length,
   char_length: length,
   octet_length: of('s', 'int', (text) => sql`octet_length(${text})::bigint`),
   empty: empty(false),
+  isEmpty: empty(false),
   notEmpty: empty(true),
+  isNotEmpty: empty(true),
   lower,
   lowerUTF8: lower,
   upper,
@@ -210,10 +247,8 @@ export const STRINGS: FunctionTable = {
     const [text, needle] = searching(call);
     return { sql: sql`hq.count_substrings(${text}, ${needle})`, type: 'int' };
   }),
-  countSubstringsCaseInsensitive: custom(2, 2, (call) => {
-    const [text, needle] = searching(call);
-    return { sql: sql`hq.count_substrings(lower(${text}), lower(${needle}))`, type: 'int' };
-  }),
+  countSubstringsCaseInsensitive: countSubstringsInAnyCase,
+  countSubstringsCaseInsensitiveUTF8: countSubstringsInAnyCase,
   splitByChar: split,
   splitByString: split,
   splitByWhitespace: pieces(sql`split_blank`),
@@ -235,12 +270,12 @@ export const STRINGS: FunctionTable = {
       built: 1,
     };
   }),
-  multiSearchAny: search('any', false),
-  multiSearchAnyCaseInsensitive: search('any', true),
-  multiSearchAnyUTF8: search('any', false),
-  multiSearchAnyCaseInsensitiveUTF8: search('any', true),
-  multiSearchFirstPosition: search('first', false),
-  multiSearchFirstIndex: search('index', false),
+  ...searches('multiSearchAny', 'any'),
+  ...searches('multiSearchFirstPosition', 'first'),
+  ...searches('multiSearchFirstIndex', 'index'),
+  ...searches('multiSearchAllPositions', 'all'),
+  hasToken: word(false),
+  hasTokenCaseInsensitive: word(true),
   base64Encode: bounds('s', 'string', (most, text) => sql`hq.base64_encode(${within(most, text!, 2)})`),
   base64Decode: of('s', 'string', (text) => sql`hq.base64_decode(${text})`),
   tryBase64Decode: of('s', 'string', (text) => sql`coalesce(hq.base64_decode(${text}), '')`),
@@ -263,6 +298,13 @@ export const STRINGS: FunctionTable = {
   }),
   tokens: pieces(sql`split_non_alpha`),
   alphaTokens: pieces(sql`alpha_tokens`),
+  appendTrailingCharIfAbsent: of(
+    's s',
+    'string',
+    (text, end) =>
+      sql`(case when ${text} = '' or right(${text}, 1) = ${end} then ${text} else ${text} || ${end} end)`,
+  ),
+  md5: of('s', 'string', (text) => sql`upper(md5(${text}))`),
   md5Hex: of('s', 'string', (text) => sql`md5(${text})`),
   sha256Hex: of('s', 'string', (text) => sql`encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`),
   normalizeUTF8NFC: bounds('s', 'string', (most, text) => sql`hq.normalize(${within(most, text!, 4)})`),

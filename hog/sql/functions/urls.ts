@@ -8,6 +8,8 @@ const pieces = (name: Sql, type: Type, factor: number) =>
   bounds('s', type, (most, url) => sql`hq.${name}(${within(most, url!, factor)})`);
 const encode = pieces(sql`url_encode`, 'string', 64);
 
+const decode = pieces(sql`url_decode`, 'string', 32);
+
 const part = (name: Sql) => of('s', 'string', (url) => sql`hq.${name}(${url})`);
 
 export const URLS: FunctionTable = {
@@ -36,7 +38,8 @@ export const URLS: FunctionTable = {
   cutFragment: part(sql`url_cut_fragment`),
   cutQueryStringAndFragment: part(sql`url_cut_query_and_fragment`),
   encodeURLComponent: encode,
-  decodeURLComponent: pieces(sql`url_decode`, 'string', 32),
+  decodeURLComponent: decode,
+  tryDecodeURLComponent: decode,
   encodeURLFormComponent: bounds(
     's',
     'string',

@@ -72,6 +72,19 @@ describe('errors name the place, and what was perhaps meant', () => {
     ['select sum(count()) from events', 'count cannot be used in an aggregate', 12],
     ['select event from events where row_number() over () = 1', 'A window cannot be used in WHERE', 32],
     ['with recursive t as (select 1) select * from t', 'RECURSIVE', null],
+    ["select arrayReduce('summ', [1]) from events", "the aggregate 'summ' (perhaps you meant 'sum')", 8],
+    ["select arrayReduce('sum', 1) from events", 'An array is needed here', 8],
+    ['select arrayReduce(event, [1]) from events', 'The aggregate must be a text literal', 8],
+    ["select arrayReduce('sumState', [1]) from events", "The aggregate 'sumState' is not supported", 8],
+    ['select sumArray([1]) from events', "The aggregate 'sumArray' is not supported", 8],
+    ['select sum(1) within group (order by 1) from events', 'sum takes no WITHIN GROUP', 8],
+    ['select percentile_cont(0.5) from events', 'WITHIN GROUP (ORDER BY', 8],
+    ["select date_part('yaer', timestamp) from events", "Unknown part 'yaer' (perhaps you meant 'year')", 8],
+    ['select tumble(timestamp, 5) from events', 'An interval is needed here', 8],
+    ['select hopStart(timestamp, toIntervalDay(1)) from events', 'a window, or a time and two intervals', 8],
+    ["select regexpExtract(event, 'a') from events", 'has no group', 8],
+    ["select regexpExtract(event, '(a)', 2) from events", 'a whole number from 0 to 1', 8],
+    ["select formatReadableTimeDelta(1, 'weeks') from events", 'must be one of years, months', 8],
   ])('%s', async (source, message, column) => {
     const error = await print(source).catch((one: unknown) => one);
     expect(error).toBeInstanceOf(SourceError);
@@ -102,18 +115,6 @@ describe('limits', () => {
     });
   });
 
-  test('an alias that means itself means the column', async () => {
-    expect(
-      (await print('select lower(event) as event from events where event = 1 = 1')).columns,
-    ).toHaveLength(1);
-  });
-
-  test('texts', async () => {
-    await expect(print(`select '${'x'.repeat(200)}'`, { limits: { maxTextLength: 100 } })).rejects.toThrow(
-      '100 characters',
-    );
-  });
-});
   const { maxEventReads, maxReads, maxJoinedEvents, maxJoined } = QUERY_LIMITS;
   const united = (count: number, query: string) =>
     Array.from({ length: count }, () => query).join(' union all ');
@@ -212,3 +213,15 @@ describe('limits', () => {
     );
   });
 
+  test('an alias that means itself means the column', async () => {
+    expect(
+      (await print('select lower(event) as event from events where event = 1 = 1')).columns,
+    ).toHaveLength(1);
+  });
+
+  test('texts', async () => {
+    await expect(print(`select '${'x'.repeat(200)}'`, { limits: { maxTextLength: 100 } })).rejects.toThrow(
+      '100 characters',
+    );
+  });
+});

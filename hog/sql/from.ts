@@ -6,7 +6,7 @@ import { fault, quote, suggestion, unsupported } from './errors.ts';
 import type { Place, Printer } from './printer.ts';
 import { added, NO_READS, ONE_READ, type ReadCount, readOf } from './reads.ts';
 import type { Table } from './schema.ts';
-import { follow, type OutputColumn, type Scope, type Source } from './scope.ts';
+import { follow, hasField, type OutputColumn, type Scope, type Source } from './scope.ts';
 import { digits, join, NOTHING, type Sql, sql } from './sql.ts';
 import { timeBounds } from './time-bounds.ts';
 import { isArray, typeName, type Value } from './types.ts';
@@ -223,9 +223,18 @@ function subquery(place: Place, query: SelectNode, alias: string | null, parent:
   };
 }
 
+/** Lets ARRAY JOIN name what is selected. A column of a table with such a name comes first. */
+function nameSelected({ scope }: Place, { select }: SelectQuery): void {
+  for (const one of select) {
+    if (one.kind !== 'alias' || scope.sources.some((source) => hasField(source, one.alias))) continue;
+    scope.aliases.set(one.alias, one.expr);
+  }
+}
+
 /** Prints ARRAY JOIN: one row for each element. Several arrays are unnested in parallel. */
 function printArrayJoin(place: Place, node: SelectQuery): Sql {
   const { operator, list } = node.arrayJoin!;
+  nameSelected(place, node);
   const alias = place.printer.name('v');
   const bound = new Map<string, Value>();
   const arrays = list.map((one, index) => {

@@ -1,7 +1,7 @@
 // The aggregates: their arguments and their SQL.
 import type { Call } from '../../ast/index.ts';
 import { coerce, coerced, postgresType } from '../coerce.ts';
-import { tupleOf } from '../compound.ts';
+import { tupleOf, withClocks } from '../compound.ts';
 import { printCondition, printExpr } from '../dispatch.ts';
 import { fault, unsupported } from '../errors.ts';
 import { printOrder } from '../order.ts';
@@ -305,19 +305,22 @@ const joined: Aggregate = {
   },
 };
 
+/** Implements json_agg as PostHog has it: the text of a list of all values that are not NULL. */
 const jsonList: Aggregate = {
   min: 1,
   max: 1,
-  print: ({ place, args, filter }) => ({
-    sql: bounded(
+  print: ({ place, node, args, present }) => {
+    const value = withClocks(place, args[0]!, node.span);
+    const filter = present(args[0]!.sql);
+    const asked = orderWithin(place, node);
+    const list = bounded(
       place,
-      { sql: sql`to_jsonb(${args[0]!.sql})`, type: 'json' },
-      sql`jsonb_agg(${args[0]!.sql} order by 1::int)${filter}`,
+      { sql: sql`to_jsonb(${value.sql})`, type: 'json' },
+      sql`jsonb_agg(${value.sql}${asked === NOTHING ? sql` order by 1::int` : asked})${filter}`,
       { filter },
-    ),
-    type: 'json',
-    built: 1,
-  }),
+    );
+    return { sql: sql`hq.compact_json(coalesce(${list}, '[]'))`, type: 'string', certain: true, built: 2 };
+  },
 };
 
 export const AGGREGATES: Readonly<Record<string, Aggregate>> = {

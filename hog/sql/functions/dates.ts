@@ -6,7 +6,7 @@ import { type DateTime, isDateTime, typeName, type Value } from '../types.ts';
 import { shortFormat } from '../work.ts';
 import { timeType, zoneNameOf, zoneOf } from '../zones.ts';
 import { outputFormat } from './formats.ts';
-import { back, INTERVALS, unitOf, wall } from './intervals.ts';
+import { back, INTERVALS, UNITS, unitOf, wall } from './intervals.ts';
 import {
   custom,
   type FunctionCall,
@@ -70,12 +70,14 @@ const dayOfWeek = (days: Sql): FunctionSpec =>
 const every = (interval: Sql) =>
   moment((clock) => sql`date_bin(${interval}, ${clock}, timestamp '1970-01-01')`);
 
+/** Implements dateTrunc('day', time). It is a date for units longer than a day, and for days of dates. */
 const dateTrunc = custom(2, 3, (call) => {
   const { place, args, span } = call;
   const unit = unitOf(args[0], span);
   const type = resultAt(call, 2, 1);
   const start = sql`date_trunc(${unit.trunc}, ${wall(place, args[1]!, span, type)})`;
-  return unit.days ? { sql: sql`${start}::date`, type: 'date' } : back(place, start, type);
+  const isDate = unit.days && (unit !== UNITS.get('day') || args[1]!.type === 'date');
+  return isDate ? { sql: sql`${start}::date`, type: 'date' } : back(place, start, type);
 });
 
 /** Returns the start of the interval that a time lies in. Without an origin, intervals are counted from 1970. */

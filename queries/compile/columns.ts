@@ -38,7 +38,8 @@ export function asJson({
 /** Prints a value as JSON text. NULL stays NULL. `parameter` adds a value to the statement. */
 function jsonOf(type: Type, name: string, parameter: (text: string) => string): string {
   if (isZoned(type)) return `to_json(${shownTime(type, name, parameter)})::text`;
-  if (hasTimes(type)) {
+  if (isArray(type) && type.array === 'float') return `to_json(${finiteOnly(name)})::text`;
+  if (typeof type === 'object' && isWritten(type)) {
     return `case when ${name} is not null then ${innerJson(type, `to_jsonb(${name})`, parameter)} end::text`;
   }
   switch (type) {
@@ -60,12 +61,26 @@ function jsonOf(type: Type, name: string, parameter: (text: string) => string): 
   }
 }
 
-const hasTimes = (type: Type): boolean =>
-  isArray(type) ? hasTimes(type.array) : isTuple(type) ? type.tuple.some(hasTimes) : isDateTime(type);
+/** Prints an array of numbers without those that JSON does not have. */
+const finiteOnly = (name: string): string =>
+  ['NaN', 'Infinity', '-Infinity'].reduce(
+    (list, one) => `array_replace(${list}, '${one}', null)`,
+    `${name}::float8[]`,
+  );
 
-/** Prints a part of an array or a tuple, which is jsonb, as JSON. Its times are written as they are outside of one. */
+/** Returns whether Postgres by itself would write a value, or a part of it, in another way: times and numbers. */
+const isWritten = (type: Type): boolean =>
+  isArray(type)
+    ? isWritten(type.array)
+    : isTuple(type)
+      ? type.tuple.some(isWritten)
+      : type === 'float' || isDateTime(type);
+
+/** Prints a part of an array or a tuple, which is jsonb, as JSON. It is written as it is outside of one. */
 function innerJson(type: Type, part: string, parameter: (text: string) => string, level = 1): string {
-  if (!hasTimes(type)) return `${part}::json`;
+  if (!isWritten(type)) return `${part}::json`;
+  // What is no number in JSON is a text in jsonb.
+  if (type === 'float') return `(case when jsonb_typeof(${part}) = 'number' then ${part} end)::json`;
   if (isTuple(type)) {
     const items = type.tuple.map((one, index) => innerJson(one, `(${part} -> ${index})`, parameter, level));
     return `json_build_array(${items.join(', ')})`;

@@ -153,6 +153,29 @@ describe('a SELECT', () => {
     ]);
   });
 
+  test('writes numbers that JSON does not have as null, wherever they are', async () => {
+    const { results } = await select(
+      `select inf, nan, [1.5, inf, -inf, nan], (1, 2.5, nan, [nan, 3]), arrayZip([nan, 0.5], ['a', 'NaN']),
+         nullIf([1.5], [1.5]), ['NaN'], (nan, toDateTime('2026-07-01 12:00:00')), arrayMap(x -> x / 2, [1, 2])
+       from events limit 1`,
+    );
+    expect(results).toEqual([
+      [
+        ...[
+          null,
+          null,
+          [1.5, null, null, null],
+          [1, 2.5, null, [null, 3]],
+          [
+            [null, 'a'],
+            [0.5, 'NaN'],
+          ],
+        ],
+        ...[null, ['NaN'], [null, '2026-07-01T12:00:00Z'], [0.5, 1]],
+      ],
+    ]);
+  });
+
   test('without a LIMIT ends after 100 rows, and says that there are more', async () => {
     const numbers = 'select arrayJoin(range(1, 51)) as n, uuid from events';
     const all = await select(`${numbers} order by n, uuid`);

@@ -64,5 +64,5 @@ export function positional(expr: Expr, select: readonly Expr[]): Expr {
 }
 
 /** A text that equal expressions have, wherever they stand. */
-const textOf = (expr: Expr): string =>
+export const textOf = (expr: Expr): string =>
   JSON.stringify(expr, (key, value: unknown) => (key === 'span' ? undefined : value));

@@ -3,6 +3,7 @@ import type { Expr, SelectNode, SelectQuery } from '../ast/index.ts';
 import { hasAggregate } from './aggregation.ts';
 import { defineCtes } from './ctes.ts';
 import { type NamedColumn, type PrintedQuery, printCondition, printExpr } from './dispatch.ts';
+import { distinctOrder } from './distinct.ts';
 import { fault, quote, unsupported } from './errors.ts';
 import { printFrom } from './from.ts';
 import { printGroupBy } from './group-by.ts';
@@ -13,7 +14,6 @@ import { Scope } from './scope.ts';
 import { expandStars, outputName, positional } from './select-list.ts';
 import { printSetQuery } from './set-query.ts';
 import { join, NOTHING, type Sql, sql } from './sql.ts';
-import type { Value } from './types.ts';
 import { printWindow } from './window.ts';
 
 /** Prints a query. `top` marks the whole statement, which gets a LIMIT if it has none. */
@@ -131,16 +131,15 @@ function printQuery(printer: Printer, node: SelectQuery, parent: Scope | null, t
     return { sql: printed, columns, ...(isPlain(node, select) && { joined }) };
   }
   const outer = printer.name('t');
-  const ordered = distinctOrder(
-    place,
-    node,
+  const ordered = distinctOrder(place, node, {
     select,
-    values.map(({ value }) => value),
+    values: values.map(({ value }) => value),
     columns,
     outer,
-  );
+  });
+  const orderBy = ordered.text === '' ? NOTHING : sql` order by ${ordered}`;
   return {
-    sql: sql`select * from (select distinct ${body}) as ${outer} order by ${ordered}${limit}`,
+    sql: sql`select * from (select distinct ${body}) as ${outer}${orderBy}${limit}`,
     columns,
   };
 }
@@ -176,24 +175,6 @@ function orderOf(place: Place, node: SelectQuery, select: Expr[]): Sql | null {
     node.orderBy.map((one) => ({ ...one, expr: positional(one.expr, select) })),
   );
   return order.text === '' ? null : order;
-}
-
-/** Prints the order of a DISTINCT query. It can only order by selected columns. */
-function distinctOrder(
-  place: Place,
-  node: SelectQuery,
-  select: Expr[],
-  values: Value[],
-  columns: NamedColumn[],
-  outer: Sql,
-): Sql {
-  const terms = (node.orderBy ?? []).map((one) => {
-    const text = printExpr(place, positional(one.expr, select)).sql.text;
-    const index = values.findIndex((value) => value.sql.text === text);
-    if (index === -1) throw fault('ORDER BY of a DISTINCT query must be one of its columns', one.span);
-    return orderColumn(outer, columns[index]!, one.order);
-  });
-  return join(terms);
 }
 
 /** Extra columns, and the filter and order of an outer query that uses them. */

@@ -72,6 +72,12 @@ describe('errors name the place, and what was perhaps meant', () => {
     ['select sum(count()) from events', 'count cannot be used in an aggregate', 12],
     ['select event from events where row_number() over () = 1', 'A window cannot be used in WHERE', 32],
     ['with recursive t as (select 1) select * from t', 'RECURSIVE', null],
+    [
+      'select distinct event from events order by concat(event, distinct_id)',
+      'ORDER BY of a DISTINCT query takes its columns, or expressions of them',
+      44,
+    ],
+    ['select distinct event from events order by (select event from events)', 'takes its columns', 44],
     ["select arrayReduce('summ', [1]) from events", "the aggregate 'summ' (perhaps you meant 'sum')", 8],
     ["select arrayReduce('sum', 1) from events", 'An array is needed here', 8],
     ['select arrayReduce(event, [1]) from events', 'The aggregate must be a text literal', 8],

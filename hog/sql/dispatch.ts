@@ -9,6 +9,8 @@ import type { Value } from './types.ts';
 
 export interface NamedColumn extends OutputColumn {
   name: string;
+  /** The last part of a path that has no alias. The query around may use it as the name. */
+  short?: string;
 }
 
 export interface PrintedQuery {

@@ -209,6 +209,9 @@ function subquery(place: Place, query: SelectNode, alias: string | null, parent:
   const printed: PrintedQuery = printSelect(place.printer, query, parent);
   const columns = new Map<string, OutputColumn>();
   for (const column of printed.columns) if (!columns.has(column.name)) columns.set(column.name, column);
+  for (const column of printed.columns) {
+    if (column.short !== undefined && !columns.has(column.short)) columns.set(column.short, column);
+  }
   return {
     source: {
       alias: place.printer.name('t'),

@@ -31,7 +31,9 @@ function columnsOf(source: Source, qualified: boolean): Expr[] {
     ? Object.entries(source.table.fields).flatMap(([name, field]) =>
         field.kind === 'column' && !field.hidden ? [name] : [],
       )
-    : [...source.columns.keys()];
+    : [...source.columns].flatMap(([name, column]) =>
+        'short' in column && column.short === name ? [] : [name],
+      );
   const prefix = source.names[0];
   return names.map((name) => {
     const chain = qualified && prefix !== undefined ? build.field(prefix, name) : build.field(name);

@@ -48,6 +48,9 @@ export function printSelect(
   });
 }
 
+const shortName = (node: Expr): { short?: string } =>
+  node.kind === 'field' && node.chain.length > 1 ? { short: String(node.chain.at(-1)) } : {};
+
 /** Returns whether a query can keep several rows at once: where it sorts, groups or joins, or has a window. */
 const keepsRows = (node: SelectQuery): boolean =>
   Boolean(
@@ -103,6 +106,7 @@ function printQuery(printer: Printer, node: SelectQuery, parent: Scope | null, t
       name: outputName(printer, node.select.length === select.length ? node.select[index]! : select[index]!),
       sql: printer.name('c'),
       type: value.type,
+      ...shortName(select[index]!),
       ...(value.loose && { loose: true }),
       // A plain field costs nothing again.
       ...((built.parts > 1 || value.built || value.read) && {

@@ -2,7 +2,7 @@ import type { WindowExpr, WindowFrame, WindowFunction } from '../ast/index.ts';
 import { printExpr } from './dispatch.ts';
 import { fault, quote, unsupported } from './errors.ts';
 import { printAggregateCall } from './functions/aggregates.ts';
-import { WINDOW_FUNCTIONS } from './functions/windows.ts';
+import { windowFunction } from './functions/windows.ts';
 import { printOrder } from './order.ts';
 import type { Place } from './printer.ts';
 import { digits, join, NOTHING, type Sql, sql } from './sql.ts';
@@ -15,7 +15,7 @@ export function printWindowFunction(place: Place, node: WindowFunction): Value {
   const args = node.exprs.length > 0 ? node.exprs : node.args;
   const { aggregatesBarred } = place.printer;
   if (aggregatesBarred !== null) throw fault(`A window cannot be used in ${aggregatesBarred}`, node.span);
-  const make = Object.hasOwn(WINDOW_FUNCTIONS, node.name) ? WINDOW_FUNCTIONS[node.name] : undefined;
+  const make = windowFunction(node.name);
   const call = {
     kind: 'call' as const,
     name: node.name,

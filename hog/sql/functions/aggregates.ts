@@ -13,7 +13,10 @@ export { AGGREGATES } from './aggregate-specs.ts';
 
 /** Aggregates whose names are not case-sensitive, as in ClickHouse. */
 const FOLDED = new Map(
-  ['count', 'min', 'max', 'sum', 'avg', 'any_value', 'array_agg'].map((name) => [name, name]),
+  `count min max sum avg any_value array_agg string_agg json_agg bool_and bool_or every corr median first_value last_value
+  percentile_cont percentile_disc stddev_pop stddev_samp var_pop var_samp`
+    .split(/\s+/)
+    .map((name) => [name, name]),
 );
 
 interface FoundAggregate {

@@ -15,7 +15,7 @@ import { PRODUCT } from './product.ts';
 import { type FunctionSpec, type FunctionTable, MANY } from './spec.ts';
 import { STRINGS } from './strings.ts';
 import { URLS } from './urls.ts';
-import { WINDOW_FUNCTIONS } from './windows.ts';
+import { windowFunction } from './windows.ts';
 
 /** The functions by their sections in docs/hogql.md. */
 export const FUNCTION_KINDS: Readonly<Record<string, FunctionTable>> = {
@@ -36,7 +36,9 @@ export const FUNCTIONS: FunctionTable = Object.assign({}, ...Object.values(FUNCT
 const FOLDED = new Set(
   `lower upper concat substring replace extract position coalesce ifNull nullIf isNull if not least greatest length
   reverse now trim ascii round floor ceil trunc abs sqrt exp ln log log2 log10 sin cos tan asin acos atan pow power sign
-  degrees radians factorial left right cast sortableSemver`.split(/\s+/),
+  degrees radians factorial left right cast sortableSemver date_trunc date_part date_add date_diff date_bin to_char
+  to_timestamp to_date make_date current_date current_timestamp char_length octet_length split_part strpos substr lpad
+  rpad ltrim rtrim btrim repeat initcap mod cbrt width_bucket`.split(/\s+/),
 );
 const BY_LOWER_CASE = new Map(
   Object.keys(FUNCTIONS)
@@ -60,7 +62,7 @@ export function printCall(place: Place, node: Call): Value {
   if (!spec) {
     const aggregate = printAggregateCall(place, node);
     if (aggregate) return aggregate;
-    if (Object.hasOwn(WINDOW_FUNCTIONS, node.name)) {
+    if (windowFunction(node.name)) {
       throw fault(`${node.name} needs a window: ${node.name}(…) OVER (…)`, node.span);
     }
     throw fault(

@@ -39,6 +39,12 @@ const neighbour =
     return { sql: sql`${name}(${value.sql}, ${by}, ${other.sql})`, type: value.type };
   };
 
+/** Returns a window function. SQL has most of them, so their names are not case-sensitive. */
+export function windowFunction(name: string): Make | undefined {
+  const known = [name, name.toLowerCase()].find((one) => Object.hasOwn(WINDOW_FUNCTIONS, one));
+  return known === undefined ? undefined : WINDOW_FUNCTIONS[known];
+}
+
 export const WINDOW_FUNCTIONS: Readonly<Record<string, Make>> = {
   row_number: ranking(sql`row_number()`),
   rank: ranking(sql`rank()`),

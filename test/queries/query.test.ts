@@ -156,7 +156,7 @@ describe('a SELECT', () => {
   test('writes numbers that JSON does not have as null, wherever they are', async () => {
     const { results } = await select(
       `select inf, nan, [1.5, inf, -inf, nan], (1, 2.5, nan, [nan, 3]), arrayZip([nan, 0.5], ['a', 'NaN']),
-         nullIf([1.5], [1.5]), ['NaN'], (nan, toDateTime('2026-07-01 12:00:00')), arrayMap(x -> x / 2, [1, 2])
+         nullIf([1.5], [1.5]), ['NaN'], map('a', 1), (nan, toDateTime('2026-07-01 12:00:00')), arrayMap(x -> x / 2, [1, 2])
        from events limit 1`,
     );
     expect(results).toEqual([
@@ -171,7 +171,7 @@ describe('a SELECT', () => {
             [0.5, 'NaN'],
           ],
         ],
-        ...[null, ['NaN'], [null, '2026-07-01T12:00:00Z'], [0.5, 1]],
+        ...[null, ['NaN'], '{"a": 1}', [null, '2026-07-01T12:00:00Z'], [0.5, 1]],
       ],
     ]);
   });

@@ -129,6 +129,20 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'is the same as in one piece',
   },
   {
+    name: 'a query reads events in any number of places',
+    file: 'hog/sql/reads.ts',
+    from: 'if (events > maxEventReads) {',
+    to: 'if (events < 0) {',
+    test: 'test/hog/sql/errors.test.ts',
+  },
+  {
+    name: 'a query joins any number of tables of events',
+    file: 'hog/sql/reads.ts',
+    from: 'if (events > maxJoinedEvents) {',
+    to: 'if (events < 0) {',
+    test: 'test/hog/sql/errors.test.ts',
+  },
+  {
     name: 'the weeks that a process remembers stay as they were',
     file: 'db/event-spans.ts',
     from: 'if (before?.stamp === stamp) return before.weeks;',

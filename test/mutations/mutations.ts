@@ -20,8 +20,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'HogQL is printed without the condition on the project',
     file: 'hog/sql/printer.ts',
-    from: 'where ${table.project} = ${this.#project}${stored})',
-    to: 'where ${this.#project} = ${this.#project}${stored})',
+    from: 'where ${table.project} = ${this.#project}`;',
+    to: 'where ${this.#project} = ${this.#project}`;',
     test: 'test/api/isolation.test.ts',
     named: 'preview of an export',
   },
@@ -52,7 +52,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'times in arrays are written as Postgres does',
     file: 'queries/compile/columns.ts',
-    from: 'if (hasTimes(type)) {',
+    from: "if (typeof type === 'object' && isWritten(type)) {",
     to: "if (type === 'interval') {",
     test: 'test/queries/query.test.ts',
     named: 'times in arrays',
@@ -605,8 +605,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'persons of all projects are exported',
     file: 'hog/sql/printer.ts',
-    from: 'where ${table.project} = ${this.#project}${stored})',
-    to: 'where ${this.#project} = ${this.#project}${stored})',
+    from: 'where ${table.project} = ${this.#project}`;',
+    to: 'where ${this.#project} = ${this.#project}`;',
     test: 'test/models/persons-sessions.test.ts',
     named: 'that changed in the interval',
   },

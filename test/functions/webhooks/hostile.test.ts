@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { uuidv7 } from '../../../db/uuid.ts';
 import { apiForFile, type Tenant } from '../../support/api.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -77,6 +77,80 @@ test('a project with many requests that take long leaves room for others', async
   expect(ended).toBeLessThan(60);
   const statuses = new Set((await Promise.all(asked)).map(({ status }) => status));
   expect(statuses).toEqual(new Set([500, 503]));
+});
+
+describe('requests of a project that are under way', () => {
+  const REFUSED = 'Too many requests are under way';
+  const PATH = '/public/webhooks/';
+
+  /** An API whose programs of Anna begin one by one, when the test says so. Threads are free meanwhile. */
+  async function holding() {
+    const { functionRunner } = api;
+    const held: (() => void)[] = [];
+    const app = await api.rebuild({
+      functionRunner: {
+        ...functionRunner,
+        async begin(projectId, ...job) {
+          if (projectId === anna.projectId) await new Promise<void>((resolve) => void held.push(resolve));
+          return functionRunner.begin(projectId, ...job);
+        },
+      },
+    });
+    const answers: { status: number; text: string }[] = [];
+    const ask = async (id: string, payload: string | object = {}) => {
+      const { statusCode: status, body: text } = await app.inject({
+        ...{ method: 'POST', url: `${PATH}${id}`, payload },
+        headers: { 'content-type': typeof payload === 'string' ? 'text/plain' : 'application/json' },
+      });
+      answers.push({ status, text });
+      return status;
+    };
+    const release = async () => {
+      const before = answers.length;
+      held.shift()?.();
+      await eventually(async () => answers.length > before);
+    };
+    const close = async () => {
+      while (held.length > 0) await release();
+      await app.close();
+    };
+    return { held, answers, ask, release, close };
+  }
+
+  test('are fifty at most, and one that ends makes room for another one', async () => {
+    const [own, other] = [
+      await hooks.create(anna, { hog: 'return 1' }),
+      await hooks.create(bob, { hog: 'return 1' }),
+    ];
+    const { held, answers, ask, release, close } = await holding();
+    const asked = Array.from({ length: 60 }, () => ask(own));
+    await eventually(async () => held.length + answers.length === 60);
+    expect(held).toHaveLength(50);
+    expect(answers).toEqual(Array(10).fill({ status: 503, text: expect.stringContaining(REFUSED) }));
+    expect(await ask(other)).toBe(200);
+    await release();
+    expect(answers.at(-1)).toMatchObject({ status: 200 });
+    asked.push(ask(own));
+    await eventually(async () => held.length === 50);
+    await close();
+    expect((await Promise.all(asked)).filter((status) => status === 200)).toHaveLength(51);
+  });
+
+  test('have four mebibytes at most, however few they are', async () => {
+    const id = await hooks.create(anna, { hog: 'return 1' });
+    const { held, answers, ask, close } = await holding();
+    const asked: Promise<number>[] = [];
+    for (let count = 1; count <= 8; count += 1) {
+      asked.push(ask(id, 'x'.repeat(500_000)));
+      await eventually(async () => held.length === count);
+    }
+    expect(await ask(id, 'x'.repeat(500_000))).toBe(503);
+    expect(answers).toEqual([{ status: 503, text: expect.stringContaining(REFUSED) }]);
+    asked.push(ask(id, 'small'));
+    await eventually(async () => held.length === 9);
+    await close();
+    expect(await Promise.all(asked)).toEqual(Array(9).fill(200));
+  });
 });
 
 test('a program that captures what cannot be an event fails by itself', async () => {

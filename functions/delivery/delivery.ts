@@ -30,7 +30,7 @@ import type { ItemStep, StepItem } from '../run.ts';
 import { isNoStep, RunnerLimitError } from '../runner.ts';
 import type { Compute } from './compute.ts';
 import type { Runnable } from './contents.ts';
-import type { Hosts } from './hosts.ts';
+import type { Hosts, Leave } from './hosts.ts';
 import type { LargeAnswers, Place } from './large-answers.ts';
 
 /** An event that a program asks to capture. */
@@ -361,7 +361,7 @@ export class Delivery {
     repeats: (failure: FetchFailure) => boolean,
   ): Promise<Fetched> {
     const { egress, integrations, hosts } = this.#deps;
-    let entered: string | undefined;
+    const entered: { leave?: Leave } = {};
     let answered = false;
     try {
       const fetched = await fetchFor(args, {
@@ -376,9 +376,7 @@ export class Delivery {
         headers: this.#headers,
         enter: async (host) => {
           // What one project asks of a host does not count against another one.
-          const name = `${this.#row.project_id} ${host}`;
-          hosts.enter(name, host);
-          entered = name;
+          entered.leave = hosts.enter(`${this.#row.project_id} ${host}`, host);
         },
         admit: () => {
           if (this.#place) return undefined;
@@ -389,7 +387,7 @@ export class Delivery {
       answered = fetched.shown.response !== null;
       return fetched;
     } finally {
-      if (entered !== undefined) hosts.leave(entered, answered);
+      entered.leave?.(answered);
     }
   }
 

@@ -10,6 +10,9 @@ interface Host {
   pause: number;
 }
 
+/** A request has ended. `answered`: whether there was any answer of the server. */
+export type Leave = (answered: boolean, now?: number) => void;
+
 /** After so many failures one after the other, a host is left alone. */
 const MOST_FAILURES = 10;
 const FIRST_PAUSE = 5_000;
@@ -28,10 +31,14 @@ export class Hosts {
     this.#most = most;
   }
 
-  /** Throws a NotNowError, which shows `shown`, if the host should not be asked now. Otherwise `leave` must follow. */
-  enter(name: string, shown: string, now = Date.now()): void {
+  /**
+   * Throws a NotNowError, which shows `shown`, if the host should not be asked now. Otherwise what it returns must be called
+   * when the request has ended.
+   */
+  enter(name: string, shown: string, now = Date.now()): Leave {
     const host = this.#of(name);
-    if (host.closedUntil > 0) {
+    const isProbe = host.closedUntil > 0;
+    if (isProbe) {
       if (host.isProbed || now < host.closedUntil) {
         const wait = Math.max(host.closedUntil - now, host.isProbed ? FIRST_PAUSE : 0);
         throw new NotNowError(shown, wait);
@@ -39,10 +46,10 @@ export class Hosts {
       host.isProbed = true;
     } else if (host.inFlight >= this.#most) throw new NotNowError(shown, BUSY_PAUSE);
     host.inFlight += 1;
+    return (answered, then = Date.now()) => this.#leave(name, { answered, isProbe }, then);
   }
 
-  /** A request has ended. `answered`: whether there was any answer of the server. */
-  leave(name: string, answered: boolean, now = Date.now()): void {
+  #leave(name: string, { answered, isProbe }: { answered: boolean; isProbe: boolean }, now: number): void {
     const host = this.#of(name);
     host.inFlight -= 1;
     if (answered) {
@@ -51,12 +58,13 @@ export class Hosts {
       host.pause = FIRST_PAUSE;
     } else {
       host.failures += 1;
-      if (host.failures >= MOST_FAILURES || host.isProbed) {
+      // What was under way when the host was left alone says nothing about how long it stays silent.
+      if (isProbe || (host.failures >= MOST_FAILURES && host.closedUntil === 0)) {
         host.closedUntil = now + host.pause;
         host.pause = Math.min(host.pause * 2, LONGEST_PAUSE);
       }
     }
-    host.isProbed = false;
+    if (isProbe) host.isProbed = false;
     if (host.inFlight === 0 && host.failures === 0 && this.#hosts.size > MOST_HOSTS) this.#hosts.delete(name);
   }
 

@@ -49,10 +49,10 @@ export function filterOf(
   moment: Moment,
   { limits = { maxSteps: MOST_STEPS }, clock }: Pick<JavaScriptOptions, 'limits' | 'clock'> = {},
 ): Filter {
-  const expression = bytecode && decompileExpression(bytecode);
   const interpreted: Filter = (globals) => matches(bytecode, globals, moment.surroundings);
-  if (!expression) return interpreted;
   try {
+    const expression = bytecode && decompileExpression(bytecode);
+    if (!expression) return interpreted;
     const evaluate = compileJavaScript(expression).evaluator({
       now: () => moment.now,
       random: () => moment.random(),

@@ -94,14 +94,38 @@ export function besideOf(all: readonly Known[]): Beside {
   };
 }
 
+/** What one function has to know, and what its filters ask for. */
+interface Prepared {
+  trigger: Trigger;
+  readsGroups: boolean;
+  cohorts: readonly number[];
+}
+
+/**
+ * Prepares a function. One that is damaged may want any event, and counts as one whose filters fail: it concerns no other, and
+ * whoever looks at it learns of it.
+ */
+function preparedOf(row: ReactingRow): Prepared {
+  try {
+    const trigger = triggerOf(row);
+    const readsGroups = trigger.readsGroups || looksAtGroups(trigger);
+    return { trigger, readsGroups, cohorts: staticCohortsOf([filtersOf(row)]) };
+  } catch {
+    const { id, name, version, enabled_at: enabledAt } = row;
+    const nothing = { names: null, own: null, mappings: null, masking: null, readsGroups: false };
+    return { trigger: { id, name, version, enabledAt, ...nothing }, readsGroups: false, cohorts: [] };
+  }
+}
+
 /** Prepares functions of a project for the question which events they want. */
 export function knownOf({ project, functions }: Reacting, version: number, site: string): Known {
-  const triggers = functions.map(triggerOf);
+  const prepared = functions.map(preparedOf);
+  const triggers = prepared.map(({ trigger }) => trigger);
   return {
     definitions: { projectId: project.id, version, project, site, triggers },
     masking: new Map(functions.flatMap(({ id, masking }) => (masking ? [[id, masking]] : []))),
-    cohorts: staticCohortsOf(functions.map(filtersOf)),
-    readsGroups: triggers.some((one) => one.readsGroups || looksAtGroups(one)),
+    cohorts: [...new Set(prepared.flatMap(({ cohorts }) => cohorts))],
+    readsGroups: prepared.some((one) => one.readsGroups),
     ofAny: triggers.filter((one) => one.names === null),
     byName: byNames(triggers),
   };

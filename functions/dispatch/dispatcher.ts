@@ -148,7 +148,10 @@ export class Dispatcher {
     return events + skipped;
   }
 
-  /** Takes events of a project whose filters take long: the one that has waited longest for a turn. */
+  /**
+   * Takes events of a project whose filters take long: the one that has waited longest for a turn. Returns how many are done
+   * with.
+   */
   async lateTurn(): Promise<number> {
     const outcome = await transaction(this.#deps.pool, async (client) => {
       const taken = await takeLate(client);
@@ -163,7 +166,8 @@ export class Dispatcher {
         ...{ definitions: this.#definitions, disabled: turn.disabled, batches: [] },
       });
       await updateLate(client, taken.id, Buffer.concat([...left, taken.keys.subarray(keys.length)]));
-      return { invocations, missing: found.missing, events: keys.length / KEY_BYTES };
+      const done = keys.length - left.reduce((sum, one) => sum + one.length, 0);
+      return { invocations, missing: found.missing, events: done / KEY_BYTES };
     });
     if (!outcome) return 0;
     this.#tell(outcome.invocations, outcome.missing, outcome.events);

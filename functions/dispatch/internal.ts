@@ -18,7 +18,7 @@ import { enqueueUnstored, type UnstoredInvocation } from '../rows/unstored.ts';
 import { filterGlobals, type Globals, programGlobals } from '../rules/globals.ts';
 import { LONGEST_WINDOW, letThrough } from '../rules/masking.ts';
 import { frameOf } from '../rules/stored-event.ts';
-import { type Runner, RunnerLimitError } from '../runner.ts';
+import { isNoStep, type Runner } from '../runner.ts';
 
 export interface InternalDispatchDependencies {
   pool: Pool;
@@ -111,11 +111,11 @@ class Turn {
     const globalsFor = ({ id, name }: InternalDestination): Globals =>
       programGlobals({ ...facts, source: { id, name } });
     const first = functions[0] as InternalDestination;
-    const filters = functions.map((one) => (one.filters.bytecode ?? null) as Bytecode | null);
+    const filters = functions.map((one) => (one.filters?.bytecode ?? null) as Bytecode | null);
     const verdicts: readonly Match[] = await this.#deps.runner
       .match(project.id, { filters, globals: filterGlobals(globalsFor(first)), frame })
       .catch((reason: unknown) => {
-        if (!(reason instanceof RunnerLimitError)) throw reason;
+        if (!isNoStep(reason)) throw reason;
         return filters.map(() => ({ matched: false, error: reason.message }));
       });
     for (const [index, one] of functions.entries()) {
@@ -146,7 +146,7 @@ class Turn {
     const { key, error } = await this.#deps.runner
       .mask(row.project_id, { bytecode: masking.bytecode as Bytecode, globals, frame })
       .catch((reason: unknown) => {
-        if (!(reason instanceof RunnerLimitError)) throw reason;
+        if (!isNoStep(reason)) throw reason;
         return { key: null, error: reason.message };
       });
     if (error !== undefined) this.#log(row, one, `Error masking event ${row.uuid}: ${error}`);

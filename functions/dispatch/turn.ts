@@ -61,8 +61,22 @@ export const ALONE: TurnLimits = {
   ...{ mostBytes: BYTES_AT_ONCE, leavesThread: true },
 };
 
-/** Filters took more than a thread has. What they were asked about is not known. */
-class ThreadLostError extends Error {}
+/**
+ * A thread has not answered what it was asked about. `isFault`: because of an error of ours, of which it tells. Otherwise filters
+ * took more than it has.
+ */
+class ThreadLostError extends Error {
+  readonly isFault: boolean;
+
+  constructor(cause: ThreadError) {
+    const isFault = cause.failure !== null;
+    super(isFault ? 'events could not be looked at' : 'filters of functions ended their thread', { cause });
+    this.isFault = isFault;
+  }
+}
+
+/** After so many events that cannot be looked at, the rest of a turn waits for another one. */
+const MOST_FAULTS = 10;
 
 const NONE: ReadonlySet<number> = new Set();
 
@@ -234,17 +248,36 @@ export class Turn {
     } catch (error) {
       if (!(error instanceof ThreadLostError)) throw error;
       this.#forget();
-      for (let at = 0; at < keys.length; at += KEY_BYTES) {
-        await read(keys.subarray(at, at + KEY_BYTES)).catch((reason: unknown) => {
-          if (!(reason instanceof ThreadLostError)) throw reason;
-          this.#deps.logger.warn(
-            { err: reason.cause, projectId },
-            'filters of functions cannot be asked about an event',
-          );
-          this.found.missing += 1;
-        });
+      await this.#oneByOne(projectId, keysIn(keys), read);
+    }
+  }
+
+  /**
+   * Asks about each event alone, so that none is left out because of another one. What a thread cannot look at by a fault of ours
+   * stays for later, behind all others: the fault may be mended by then.
+   */
+  async #oneByOne(
+    projectId: number,
+    keys: readonly Buffer[],
+    read: (key: Buffer) => Promise<void>,
+  ): Promise<void> {
+    const faulty: Buffer[] = [];
+    for (const [index, key] of keys.entries()) {
+      if (faulty.length === MOST_FAULTS) {
+        this.found.addLate(projectId, Buffer.concat(keys.slice(index)));
+        break;
+      }
+      try {
+        await read(key);
+      } catch (error) {
+        if (!(error instanceof ThreadLostError)) throw error;
+        const cannot = 'filters of functions cannot be asked about an event';
+        this.#deps.logger.warn({ err: error.cause, projectId }, cannot);
+        if (error.isFault) faulty.push(key);
+        else this.found.missing += 1;
       }
     }
+    for (const key of faulty) this.found.addLate(projectId, key);
   }
 
   /** Reads events by their keys that do not lie where they were expected. */
@@ -329,8 +362,8 @@ export class Turn {
         bytes.buffer as ArrayBuffer,
       ]);
     } catch (error) {
-      if (!(error instanceof ThreadError) || error.code === 'busy' || error.failure) throw error;
-      throw new ThreadLostError('filters of functions ended their thread', { cause: error });
+      if (!(error instanceof ThreadError) || error.code === 'busy') throw error;
+      throw new ThreadLostError(error);
     }
     if (answer.needs.length > 0) {
       const needed = answer.needs.map((one) => this.#cache.get(one));

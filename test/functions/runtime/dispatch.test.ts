@@ -70,6 +70,34 @@ describe('events that functions have not seen', () => {
     await world.change(id, { enabled: false });
   });
 
+  test.each([
+    { part: 'filters', value: { bytecode: 5 } },
+    { part: 'filters', value: null },
+    { part: 'filters', value: { bytecode: ['_H', 1, 99_999, { a: 1 }], events: [null] } },
+    { part: 'filters', value: { bytecode: ['_H', 1, 32, {}, 1, -5, 2, 'lower'] } },
+    { part: 'mappings', value: { filters: {} } },
+    { part: 'masking', value: { bytecode: 5 } },
+  ])('are not kept from others by a function that is damaged: $part as $value', async ({ part, value }) => {
+    const bob = await world.api.createTenant('Bob');
+    const damaged = await world.create(onPaid(), bob);
+    const sound = [await world.create(onPaid(), bob), await world.create(onPaid())];
+    await world.api.pool.query(`update functions set ${part} = $2 where id = $1`, [
+      damaged,
+      JSON.stringify(value),
+    ]);
+    await world.capture(events(2), bob);
+    await world.capture(events(2));
+    const runtime = world.start();
+    await eventually(async () => world.arrivals.length >= 4);
+    await world.idle();
+    await world.stop(runtime);
+    expect(ids()).toEqual([1, 1, 2, 2]);
+    expect(await world.totals(damaged, bob)).toMatchObject({ filtering_failed: 2 });
+    for (const id of sound)
+      expect(await world.totals(id, id === sound[0] ? bob : world.anna)).toMatchObject({ succeeded: 2 });
+    await world.api.pool.query('update functions set enabled = false');
+  });
+
   test('are left to turns of their own if the filters of their project take long; those of others are not', async () => {
     const bob = await world.api.createTenant('Bob');
     // Each event costs some tens of milliseconds, so a turn ends before it has seen many of them.

@@ -209,4 +209,23 @@ describe('a function of the type internal_destination', () => {
       expect.stringContaining('Error filtering event'),
     ]);
   });
+
+  test.each([{ filters: null }, { filters: { bytecode: 5 } }])(
+    'that is damaged keeps nothing from others: $filters',
+    async ({ filters }) => {
+      const damaged = await world.create(wants(STATE));
+      await world.create(wants(STATE));
+      await world.api.pool.query('update functions set filters = $2 where id = $1', [
+        damaged,
+        JSON.stringify(filters),
+      ]);
+      const slow = await world.create(
+        sender(world.url(), { filters: { events: [{ id: 'none', type: 'events' }] } }),
+      );
+      await spend(slow, 3_000);
+      await settled();
+      expect(bodies()).toHaveLength(1);
+      expect(await world.totals(damaged)).toMatchObject({ filtering_failed: expect.any(Number) });
+    },
+  );
 });

@@ -72,6 +72,55 @@ test('a thread that ends while another one still works leaves nothing that count
   });
 });
 
+test('events at which no thread can look stay for later, behind the others, and delay nobody', async () => {
+  const { pool, config } = world.api;
+  const event = 'poisoned';
+  const isPoisoned = (id: number) => id < 12;
+  await world.capture(
+    Array.from({ length: 15 }, (_, id) => ({
+      event,
+      properties: { id, text: isPoisoned(id) ? 'poison' : '' },
+    })),
+  );
+  const failing: MatchThreads = {
+    run(...request) {
+      if (!Buffer.from(request[0].bytes).includes('poison"')) return threads.run(...request);
+      const failure = { name: 'TypeError', message: 'a fault' };
+      return Promise.reject(new ThreadError('failed', 'a fault', failure));
+    },
+  };
+  const cache = new DefinitionCache(pool, config.SLUICE_PUBLIC_URL);
+  const deps = { readPool: pool, logger };
+  await transaction(pool, async (client) => {
+    const batches = (await takeBatches(client, 10)).slice(-1);
+    const turn = new Turn(deps, cache, failing, client, COMMON);
+    await turn.batches(batches);
+    expect(turn.found.matched).toEqual([]);
+    const keys = Buffer.concat(turn.found.late.get(world.anna.projectId) ?? []);
+    expect(keys.length / KEY_BYTES).toBe(15);
+
+    // The events in the order of their ids.
+    const { rows } = await client.query(
+      "select encode(uuid_send(uuid), 'hex') as uuid from events where event = $1 order by (properties->>'id')::int",
+      [event],
+    );
+    const all = Array.from({ length: 15 }, (_, at) => keys.subarray(at * KEY_BYTES, (at + 1) * KEY_BYTES));
+    const ordered = rows.map(({ uuid }) => all.find((one) => one.toString('hex').includes(uuid)) as Buffer);
+    const alone = new Turn(deps, cache, failing, client, ALONE);
+    await alone.keys(world.anna.projectId, Buffer.concat(ordered));
+    const left = Buffer.concat(alone.found.late.get(world.anna.projectId) ?? []);
+    // Ten of them were tried.
+    expect(left.equals(Buffer.concat([...ordered.slice(10), ...ordered.slice(0, 10)]))).toBe(true);
+
+    const next = new Turn(deps, cache, failing, client, ALONE);
+    await next.keys(world.anna.projectId, left);
+    expect(next.found.matched).toHaveLength(3);
+    expect(next.found.missing).toBe(0);
+    const still = Buffer.concat(next.found.late.get(world.anna.projectId) ?? []);
+    expect(still.length / KEY_BYTES).toBe(12);
+  });
+});
+
 test('turns for one project leave a thread to those for all', async () => {
   const { pool, config } = world.api;
   const cache = new DefinitionCache(pool, config.SLUICE_PUBLIC_URL);

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { isOfClass } from '../../db/error-class.ts';
 import type { Pool } from '../../db/pool.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { keepBatchProgress, leaveBatch } from '../rows/delivery-batches.ts';
@@ -20,12 +21,13 @@ import { Delivery, type DeliveryDependencies, type Outcome } from './delivery.ts
 import type { Leases } from './leases.ts';
 import type { Lines } from './lines.ts';
 import {
-  AFTER_ERROR,
   AFTER_MUCH,
-  ended,
+  afterSetback,
   ifSwitchedOff,
   postponed,
+  whereLost,
   whileDisabled,
+  withoutContent,
   withoutEvent,
 } from './outcomes.ts';
 import { PerProject } from './per-project.ts';
@@ -95,6 +97,20 @@ const keyOf = (row: QueueRow): VersionKey => ({
 /** A project whose events had so many characters in one claim is not read together with others the next time. */
 const LARGE = 1_000_000;
 
+/** Classes of errors of Postgres that say something of what is read, and not of whether anything can be read. */
+const OF_DATA = ['22', '54', 'XX'];
+
+/**
+ * Divides what could not be prepared together: what cannot be read of one project is no reason for others to wait, and neither
+ * is one event that cannot be read. One part: it is not worth another try now.
+ */
+function partsOf(rows: readonly QueueRow[], error: unknown): readonly (readonly QueueRow[])[] {
+  const ofProjects = [...Map.groupBy(rows, (row) => row.project_id).values()];
+  if (ofProjects.length > 1 || rows.length === 1 || !isOfClass(error, OF_DATA)) return ofProjects;
+  const half = Math.ceil(rows.length / 2);
+  return [rows.slice(0, half), rows.slice(half)];
+}
+
 /**
  * Attempts invocations that were claimed: finds what they need, and runs those that can run. Each of them ends, whatever
  * happens: nobody else takes it before its lease is over.
@@ -103,7 +119,7 @@ export class Attempts {
   readonly #deps: AttemptDependencies;
   readonly #around: AttemptSurroundings;
   readonly #contents: Contents;
-  /** Versions that could not be had. */
+  /** Versions that could not be had, and invocations that could not be prepared or begun. */
   readonly #setbacks = new Setbacks();
   /** Projects of which much was read the last time. */
   readonly #large = new Set<number>();
@@ -116,7 +132,10 @@ export class Attempts {
 
   /** Begins with them. Whoever claimed hears by `finish` what each of them came to. */
   begin(claimed: Claimed): void {
-    const groups = Map.groupBy(claimed.rows, ({ project_id: id }) => (this.#large.has(id) ? id : 'others'));
+    const over = whereLost(claimed.rows);
+    for (const [row, outcome] of over) this.#around.finish(row, claimed.lease, outcome);
+    const left = claimed.rows.filter((row) => !over.has(row));
+    const groups = Map.groupBy(left, ({ project_id: id }) => (this.#large.has(id) ? id : 'others'));
     for (const rows of groups.values()) void this.#together({ ...claimed, rows });
   }
 
@@ -126,14 +145,16 @@ export class Attempts {
     try {
       prepared = await this.#prepare(rows);
     } catch (error) {
-      // What cannot be read of one project is no reason for others to wait.
-      const projects = Map.groupBy(rows, (row) => row.project_id);
-      if (projects.size > 1) {
-        for (const some of projects.values()) void this.#together({ ...claimed, rows: some });
+      const parts = partsOf(rows, error);
+      if (parts.length > 1) {
+        for (const some of parts) void this.#together({ ...claimed, rows: some });
         return;
       }
       this.#deps.logger.warn({ err: error }, 'invocations of functions could not be prepared');
-      for (const row of rows) this.#around.finish(row, lease, postponed(row, AFTER_ERROR));
+      for (const row of rows) {
+        this.#setbacks.add(row.id);
+        this.#around.finish(row, lease, afterSetback(row, this.#setbacks.of(row.id)));
+      }
       return;
     }
     for (const [index, row] of rows.entries()) {
@@ -211,7 +232,8 @@ export class Attempts {
       result = await this.#ended(row, claimed, prepared, await content);
     } catch (error) {
       this.#deps.logger.warn({ err: error, functionId: row.function_id }, 'an invocation could not be begun');
-      result = { row, outcome: postponed(row, AFTER_ERROR) };
+      this.#setbacks.add(row.id);
+      result = { row, outcome: afterSetback(row, this.#setbacks.of(row.id)) };
     }
     this.#around.finish(result.row, claimed.lease, result.outcome);
   }
@@ -224,8 +246,8 @@ export class Attempts {
   ): Promise<Ended> {
     const stopped = disabled.get(row.function_id);
     if (stopped) return { row, outcome: whileDisabled(row, stopped) };
-    if (!found) return { row, outcome: postponed(row, this.#setbacks.after(keyText(keyOf(row)))) };
-    if ('reason' in found) return { row, outcome: ended(found.status, found.reason) };
+    if (!found) return { row, outcome: afterSetback(row, this.#setbacks.of(keyText(keyOf(row)))) };
+    if ('reason' in found) return { row, outcome: withoutContent(row, found) };
     if (!isGoverned && hasPolicy(found)) {
       // This process did not know that. The function gets it back as it was, and by its policy the next time.
       this.#around.lines.govern(row.function_id, found);

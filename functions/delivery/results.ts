@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { isOfClass } from '../../db/error-class.ts';
 import { type Pool, transaction } from '../../db/pool.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { cleanText } from '../../values/texts.ts';
@@ -11,7 +12,7 @@ import { stateLine } from '../rules/state-line.ts';
 import { WATCHER } from '../rules/watcher.ts';
 import type { Outcome } from './delivery.ts';
 import type { Leases } from './leases.ts';
-import { ended } from './outcomes.ts';
+import { failed } from './outcomes.ts';
 import type { Load } from './shares.ts';
 
 interface Result {
@@ -40,8 +41,6 @@ const PATIENCE = 600_000;
 
 /** Classes of errors of Postgres: values and statements that it takes at no time. */
 const REFUSED = ['22', '54'];
-const isRefused = (error: unknown): boolean =>
-  REFUSED.includes(String((error as { code?: unknown }).code).slice(0, 2));
 const UNSTORABLE = 'What the invocation came to could not be stored.';
 
 /** Writes what became of invocations. Those that end while others are being written share the next transaction. */
@@ -127,7 +126,7 @@ export class Results {
           { err: error, results: results.length },
           'results of functions could not be written',
         );
-        if (isRefused(error)) return this.#apart(results);
+        if (isOfClass(error, REFUSED)) return this.#apart(results);
         if (Date.now() + wait > Math.min(until, this.#end)) return new Set();
         await pause(wait);
       }
@@ -139,8 +138,9 @@ export class Results {
     if (results.length === 1) {
       const [{ outcome, ...one }] = results as [Result];
       if (outcome.error === UNSTORABLE) return new Set();
+      const alone = { ...one.row, others: [] };
       return this.#persistently([
-        { ...one, attempts: '[]', progress: null, outcome: ended('failed', UNSTORABLE) },
+        { ...one, attempts: '[]', progress: null, outcome: failed(alone, UNSTORABLE) },
       ]);
     }
     const half = Math.ceil(results.length / 2);

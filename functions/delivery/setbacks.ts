@@ -3,7 +3,15 @@ import { AFTER_ERROR } from './outcomes.ts';
 
 /** Milliseconds. */
 const LONGEST = 300_000;
-const MOST = 10_000;
+/** Of more things it is not known. As many invocations of a function wait in the queue. */
+const MOST = 100_000;
+
+/** How often something could not be had, one time after the other. */
+export interface Setback {
+  times: number;
+  /** In how many milliseconds it is worth another try. */
+  after: number;
+}
 
 /** How often things could not be had, one time after the other, and when each is worth another try. */
 export class Setbacks {
@@ -19,9 +27,10 @@ export class Setbacks {
     this.#counts.delete(key);
   }
 
-  /** In how many milliseconds it is tried again. */
-  after(key: string): number {
-    const doubled = AFTER_ERROR * 2 ** ((this.#counts.get(key) ?? 1) - 1);
-    return Math.min(LONGEST, doubled) * (1 + Math.random() / 10);
+  /** How it stands with something that could not be had. */
+  of(key: string): Setback {
+    const times = this.#counts.get(key) ?? 1;
+    const doubled = AFTER_ERROR * 2 ** (times - 1);
+    return { times, after: Math.min(LONGEST, doubled) * (1 + Math.random() / 10) };
   }
 }

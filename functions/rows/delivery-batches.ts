@@ -1,6 +1,6 @@
 // Invocations that are delivered together, for targets that take lists.
 import type { Queryable } from '../../db/pool.ts';
-import { CLAIMED, type QueueRow } from './queue.ts';
+import { CLAIMED, COUNTING_LOST, type QueueRow } from './queue.ts';
 
 interface Key {
   projectId: number;
@@ -56,7 +56,7 @@ export async function claimBatches(
 ): Promise<QueueRow[]> {
   const { rows } = await queryable.query({
     name: 'claim-delivery-batches',
-    text: `update function_queue q set lease = $3, held = true, due_at = clock_timestamp() + $4 * interval '1 second'
+    text: `update function_queue q set lease = $3, held = true, ${COUNTING_LOST}, due_at = clock_timestamp() + $4 * interval '1 second'
      from (select batch, (array_agg(lease) filter (where lease is not null))[1] as lease, min(due_at) as due_at from function_queue
        where project_id = $1 and function_id = $2 and batch is not null and due_at <= clock_timestamp()
        group by batch order by min(due_at), batch limit $5) due

@@ -1,6 +1,6 @@
 // Functions whose invocations run in order: those with the same line, one after the other.
 import type { Queryable } from '../../db/pool.ts';
-import { CLAIMED, type QueueRow } from './queue.ts';
+import { CLAIMED, COUNTING_LOST, type QueueRow } from './queue.ts';
 
 interface Key {
   projectId: number;
@@ -85,7 +85,7 @@ export async function claimInOrder(
 ): Promise<QueueRow[]> {
   const { rows } = await queryable.query({
     name: 'claim-invocations-in-order',
-    text: `update function_queue q set lease = $4, held = true, due_at = clock_timestamp() + $5 * interval '1 second'
+    text: `update function_queue q set lease = $4, held = true, ${COUNTING_LOST}, due_at = clock_timestamp() + $5 * interval '1 second'
      from (select found.seq, found.lease, found.due_at from unnest($1::int[], $2::uuid[], $3::int[])
          as w (project_id, function_id, count)
        cross join lateral (select c.seq, c.lease, c.due_at from (${DUE_LONGEST}) c

@@ -75,6 +75,8 @@ export interface QueueRow {
   created_at: string;
   attempt: number;
   progress: Progress | null;
+  /** How many workers were lost while they had it. */
+  lost: number;
   /** The lease that had ended without a result. Null: there was none. */
   was_lease: string | null;
   /** When it was due. */
@@ -99,8 +101,11 @@ const CLAIMED_COLUMNS = [
     'event_timestamp',
     'distinct_id',
   ],
-  ...['person_id', 'groups', 'globals', 'clock', 'seed', 'created_at', 'attempt', 'progress'],
+  ...['person_id', 'groups', 'globals', 'clock', 'seed', 'created_at', 'attempt', 'progress', 'lost'],
 ];
+
+/** What a claim sets of rows `q`, of which `due` knows the lease that had ended. */
+export const COUNTING_LOST = 'lost = q.lost + (due.lease is not null)::int';
 
 /** What a claim returns of rows `q`. */
 export const CLAIMED = `${CLAIMED_COLUMNS.map((name) => `q.${name}`).join(', ')},
@@ -134,7 +139,7 @@ export async function claim(
          where c.project_id = w.project_id and c.function_id = w.function_id
            and c.due_at >= w.since and c.due_at <= clock_timestamp()
          order by c.due_at, c.seq limit w.count for update skip locked) found)
-     update function_queue q set lease = $5,${isHeld ? ' held = true,' : ''} due_at = clock_timestamp() + $6 * interval '1 second'
+     update function_queue q set lease = $5,${isHeld ? ' held = true,' : ''} ${COUNTING_LOST}, due_at = clock_timestamp() + $6 * interval '1 second'
      from due where q.seq = due.seq
      returning ${CLAIMED}`,
     values: [

@@ -7,21 +7,22 @@ const between = (milliseconds: number, least: number) => milliseconds >= least &
 test('what cannot be had is tried after 5 seconds, then after twice as long each time, up to 5 minutes', () => {
   const setbacks = new Setbacks();
   const expected = [5, 10, 20, 40, 80, 160, 300, 300];
-  for (const least of expected) {
+  for (const [index, least] of expected.entries()) {
     setbacks.add('one');
-    expect(between(setbacks.after('one'), least * 1_000)).toBe(true);
+    expect(setbacks.of('one').times).toBe(index + 1);
+    expect(between(setbacks.of('one').after, least * 1_000)).toBe(true);
   }
   for (let at = 0; at < 2_000; at += 1) setbacks.add('one');
-  expect(between(setbacks.after('one'), 300_000)).toBe(true);
+  expect(between(setbacks.of('one').after, 300_000)).toBe(true);
 });
 
 test('each has its own count, which begins anew when it was had', () => {
   const setbacks = new Setbacks();
   for (let at = 0; at < 4; at += 1) setbacks.add('one');
   setbacks.add('two');
-  expect(between(setbacks.after('two'), 5_000)).toBe(true);
+  expect(between(setbacks.of('two').after, 5_000)).toBe(true);
   setbacks.clear('one');
   setbacks.add('one');
-  expect(between(setbacks.after('one'), 5_000)).toBe(true);
-  expect(between(setbacks.after('unknown'), 5_000)).toBe(true);
+  expect(between(setbacks.of('one').after, 5_000)).toBe(true);
+  expect(between(setbacks.of('unknown').after, 5_000)).toBe(true);
 });

@@ -43,12 +43,22 @@ const rows = async (sql: string, values: unknown[] = []) => (await world.api.poo
 const statuses = async (id: string) => (await world.history(id)).map(({ status }) => status);
 
 /** Queues five invocations of a function. */
-const enqueue = (id: string, { projectId }: Tenant) =>
+const enqueue = (id: string, { projectId }: Tenant, { age = '0 s', progress = null as object | null } = {}) =>
   world.api.pool.query(
-    `insert into function_queue (id, project_id, function_id, version, globals, clock, seed)
-     select gen_random_uuid(), $1, $2, 1, '{"event": {"uuid": "", "properties": {}}}', now(), 1 from generate_series(1, 5)`,
-    [projectId, id],
+    `insert into function_queue (id, project_id, function_id, version, globals, clock, seed, created_at, progress)
+     select gen_random_uuid(), $1, $2, 1, '{"event": {"uuid": "", "properties": {}}}', now(), 1, now() - $3::interval, $4
+     from generate_series(1, 5)`,
+    [projectId, id, age, progress && JSON.stringify(progress)],
   );
+
+/** Makes what waits for another try due, again and again, until something has come about. */
+const hasten = (isDone: () => Promise<boolean>) =>
+  eventually(async () => {
+    await rows(
+      'update function_queue set due_at = clock_timestamp() where lease is null and due_at > clock_timestamp()',
+    );
+    return isDone();
+  });
 
 /** Runs a worker until nothing is left to do. */
 async function work(): Promise<void> {
@@ -328,6 +338,87 @@ describe('what cannot be read', () => {
   });
 });
 
+describe('what cannot be read for a day', () => {
+  const OVER = 'could not be read within 24 hours, by a fault of Sluice';
+  const deadLetters = async (id: string) => {
+    const path = `/api/projects/${world.anna.projectId}/hog_functions/${id}/invocations/?open=true`;
+    return (await world.api.request(world.anna, 'GET', path)).json().results;
+  };
+
+  test('ends what has waited for a day after some tries, and what is newer goes on when it can', async () => {
+    const id = await world.create(on('damaged'));
+    const [{ schema }] = await rows('select inputs_schema as schema from functions where id = $1', [id]);
+    const store = (value: unknown) =>
+      rows('update functions set inputs_schema = $2 where id = $1', [id, JSON.stringify(value)]);
+    await store(null);
+    await enqueue(id, world.anna, { age: '25 h' });
+    await enqueue(id, world.anna);
+    const postponed: unknown[] = [];
+    meanwhile('postpone-invocations', async ([seqs = []]) => {
+      postponed.push(...seqs);
+    });
+    const runtime = world.start();
+    // Somebody may be mending it just now.
+    await hasten(async () => postponed.length >= 20);
+    expect(await statuses(id)).toEqual([]);
+    await hasten(async () => (await statuses(id)).length > 0);
+    await hasten(async () => postponed.length >= 60);
+    expect(await statuses(id)).toEqual(Array(5).fill('failed'));
+    expect(await deadLetters(id)).toEqual(
+      Array(5).fill(expect.objectContaining({ error: expect.stringContaining(OVER) })),
+    );
+    expect(await world.totals(id)).toMatchObject({ failed: 5 });
+    await store(schema);
+    await world.change(id, { name: 'mended' });
+    await hasten(async () => (await statuses(id)).length === 10);
+    await world.stop(runtime);
+    expect((await statuses(id)).slice(5)).toEqual(Array(5).fill('succeeded'));
+    expect(arrived('damaged')).toHaveLength(5);
+    await world.change(id, { enabled: false });
+  });
+
+  test('of one event delays no other of its project, and ends as failed', async () => {
+    const id = await world.create(on('page'));
+    await world.capture(events('page', 9));
+    const [{ uuid }] = await rows(
+      "select uuid from events where project_id = $1 and event = 'page' and (properties->>'id')::int = 3",
+      [world.anna.projectId],
+    );
+    let reads = 0;
+    meanwhile('find-events-at', async ([, uuids = []]) => {
+      if (!uuids.includes(uuid)) return;
+      reads += 1;
+      throw Object.assign(new Error('missing chunk number 0 for toast value 1 in pg_toast_1'), {
+        code: 'XX001',
+      });
+    });
+    const runtime = world.start();
+    await eventually(async () => (await statuses(id)).length === 8);
+    expect(await statuses(id)).toEqual(Array(8).fill('succeeded'));
+    await rows("update function_queue set created_at = now() - interval '25 h' where function_id = $1", [id]);
+    await hasten(async () => (await statuses(id)).length === 9);
+    await world.stop(runtime);
+    // Among all nine, then among five or four, two or three, and alone: this does not go on for ever.
+    expect(reads).toBeLessThan(20);
+    expect(await deadLetters(id)).toMatchObject([{ event_id: uuid, error: expect.stringContaining(OVER) }]);
+    await world.change(id, { enabled: false });
+  });
+
+  test('of what an invocation has had ends it as failed', async () => {
+    const id = await world.create(on('progress'));
+    await rows("update functions set enabled_at = now() - interval '3 days' where id = $1", [id]);
+    await enqueue(id, world.anna, { age: '25 h', progress: {} });
+    const runtime = world.start();
+    await hasten(async () => (await statuses(id)).length === 5);
+    await world.stop(runtime);
+    expect(await deadLetters(id)).toEqual(
+      Array(5).fill(expect.objectContaining({ error: expect.stringContaining(OVER) })),
+    );
+    expect(arrived('progress')).toEqual([]);
+    await world.change(id, { enabled: false });
+  });
+});
+
 describe('what cannot be sent to a thread', () => {
   const DEEP = 6_000;
 
@@ -391,6 +482,23 @@ test('an error of ours is repeated like a request without an answer, after what 
   await world.change(guard.json().id, { enabled: false });
 });
 
+test('an event that an invocation captures is stored once, however often it runs', async () => {
+  const hog = "postHogCapture({'event': 'captured once', 'distinct_id': 'ada'})";
+  const id = await world.create({ hog, filters: { events: [{ id: 'none', type: 'events' }] } });
+  const invocation = '00000000-0000-4000-8000-000000000007';
+  for (let times = 1; times <= 2; times += 1) {
+    await rows(
+      `insert into function_queue (id, project_id, function_id, version, globals, clock, seed)
+       values ($1, $2, $3, 1, '{"event": {"uuid": "", "properties": {}}}', now(), 1)`,
+      [invocation, world.anna.projectId, id],
+    );
+    await work();
+    expect(await statuses(id)).toEqual(Array(times).fill('succeeded'));
+  }
+  expect(await rows("select uuid from events where event = 'captured once'")).toHaveLength(1);
+  await world.change(id, { enabled: false });
+});
+
 describe('results', () => {
   const succeeded: Outcome = { ...ended('failed', ''), status: 'succeeded', error: null };
 
@@ -419,6 +527,29 @@ describe('results', () => {
     expect(history.find(({ id: one }) => one === own[2]?.id)).toMatchObject({
       ...{ status: 'failed', error: 'What the invocation came to could not be stored.' },
     });
+  });
+
+  test('of what belongs to somebody else by then leave no trace', async () => {
+    const id = await world.create({ ...on('results'), enabled: false });
+    const own = await claimed(id);
+    const theirs = own.slice(0, 2).map(({ seq }) => seq);
+    await rows('update function_queue set lease = gen_random_uuid() where seq = any($1)', [theirs]);
+    const results = new Results(world.api.pool, logger, new Load(), new Leases(world.api.pool, logger, 600));
+    const outcome: Outcome = {
+      ...{ ...succeeded, cost: 100 },
+      counts: [
+        { projectId: world.anna.projectId, functionId: id, kind: 'success', name: 'succeeded', count: 1 },
+      ],
+      logs: [{ level: 'info', message: 'done', timestamp: new Date().toISOString() }],
+    };
+    const written = own.map((row) => results.add(row, LEASE, outcome));
+    expect(await Promise.all(written)).toEqual([false, false, true, true, true]);
+    expect(await world.totals(id)).toEqual({ succeeded: 3 });
+    expect(await world.logs(id)).toHaveLength(3);
+    expect(await rows('select tokens from function_states where function_id = $1', [id])).toEqual([
+      { tokens: 9_700 },
+    ]);
+    await rows('delete from function_queue where function_id = $1', [id]);
   });
 
   test('that are large count until they are written, and are written a few at a time', async () => {

@@ -92,8 +92,8 @@ export interface FetchContext {
   headers?: Readonly<Record<string, string>>;
   /** Which attempt of the request this is. By default the first. */
   attempt?: number;
-  /** Answers whether a failed attempt is repeated. By default none is. */
-  repeats?(failure: FetchFailure): boolean;
+  /** Answers in how many milliseconds a failed attempt is repeated. Null: it is not. By default none is. */
+  repeats?(failure: FetchFailure): number | null;
   /** Resolves when the host may be asked. Throws if it should not be asked now. */
   enter?(host: string): Promise<void>;
   /** Asked about a large answer. It is read when this resolves. */
@@ -211,18 +211,18 @@ export async function fetchFor(args: readonly unknown[], context: FetchContext):
     const failed = (error !== null || (answer !== null && answer.status >= 400)) && !isExpected;
     const failure = { status: answer?.status ?? null, error, retryAfter };
     const isFailure = failed || (answer !== null && answer.status >= 400);
-    const repeats = isFailure && (context.repeats?.(failure) ?? false);
+    const after = isFailure ? (context.repeats?.(failure) ?? null) : null;
     if (isFailure) {
       const status = answer ? answer.status : '(none)';
       log.add(
         failed ? 'error' : 'info',
         `HTTP fetch failed on attempt ${attempt} with status code ${status}.` +
-          `${error ? ` Error: ${error.message}.` : ''}${repeats ? ' Retrying.' : ''}`,
+          `${error ? ` Error: ${error.message}.` : ''}${after === null ? '' : ` Retrying in ${after}ms.`}`,
       );
     }
     const result =
       told ?? hidden({ status: 500, body: `${error?.name ?? 'Error'}: ${error?.message ?? ''}` });
-    return { result, shown, failed, repeat: repeats ? failure : null, size };
+    return { result, shown, failed, repeat: after === null ? null : failure, size };
   };
   try {
     asked = askedOf(args);

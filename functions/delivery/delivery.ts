@@ -311,7 +311,7 @@ export class Delivery {
     try {
       fetched = await this.#fetch(args, step.inputs, substitutions, attempt, (failure) => {
         after = this.#delayAfter(failure, attempt);
-        return after !== null;
+        return after;
       });
     } catch (error) {
       if (!(error instanceof NotNowError)) throw error;
@@ -358,7 +358,7 @@ export class Delivery {
     inputs: unknown,
     substitutions: readonly Substitution[],
     attempt: number,
-    repeats: (failure: FetchFailure) => boolean,
+    repeats: (failure: FetchFailure) => number | null,
   ): Promise<Fetched> {
     const { egress, integrations, hosts } = this.#deps;
     const entered: { leave?: Leave } = {};

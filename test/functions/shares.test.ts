@@ -26,6 +26,17 @@ test('each project gets a part of what is free', () => {
   expect(placesOf()).toEqual({ [ANNA]: 50, [BOB]: 25 });
 });
 
+test('a function fills no more than its part bit by bit, and another one of its project has places', () => {
+  load.inProgress.add(ANNA, 50);
+  lines.expect({ projectId: ANNA, functionId: `f${ANNA}` }, 0).inFlight = 50;
+  lines.expect({ projectId: ANNA, functionId: 'another' }, 0);
+  const shares = sharesOf(lines, load, { places: PLACES, mayBeClaimed: () => true });
+  expect(shares.map(({ line, count }) => [line.functionId, count])).toEqual([
+    [`f${BOB}`, 25],
+    ['another', 5],
+  ]);
+});
+
 test('what a claim under way may fill is held by its project', () => {
   load.reserved.add(ANNA, 60);
   // Of the 80 places that Bob leaves to Anna, she may have 60.

@@ -3223,8 +3223,8 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'functions/delivery/shares.ts',
     from: 'Math.ceil((room + line.inFlight) * OF_A_FUNCTION - line.inFlight)',
     to: 'room',
-    test: 'test/functions/runtime/neighbours.test.ts',
-    named: 'leave places for others of their project',
+    test: 'test/functions/shares.test.ts',
+    named: 'bit by bit',
   },
   {
     name: 'an invocation is run again twice',

@@ -215,8 +215,8 @@ describe('an attempt that fails', () => {
     const messages = (await world.logs(id)).map(({ message }) => message).reverse();
     expect(messages.slice(0, 4)).toEqual([
       'before',
-      'HTTP fetch failed on attempt 1 with status code 500. Retrying.',
-      'HTTP fetch failed on attempt 2 with status code 500. Retrying.',
+      expect.stringMatching(/^HTTP fetch failed on attempt 1 with status code 500\. Retrying in 1\d{3}ms\.$/),
+      expect.stringMatching(/^HTTP fetch failed on attempt 2 with status code 500\. Retrying in 2\d{3}ms\.$/),
       'after, 200',
     ]);
     const [one] = await world.history(id);

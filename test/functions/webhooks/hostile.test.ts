@@ -144,11 +144,13 @@ describe('requests of a project that are under way', () => {
       asked.push(ask(id, 'x'.repeat(500_000)));
       await eventually(async () => held.length === count);
     }
-    expect(await ask(id, 'x'.repeat(500_000))).toBe(503);
+    const refused = ask(id, 'x'.repeat(500_000));
+    await eventually(async () => held.length + answers.length === 9);
     expect(answers).toEqual([{ status: 503, text: expect.stringContaining(REFUSED) }]);
     asked.push(ask(id, 'small'));
     await eventually(async () => held.length === 9);
     await close();
+    expect(await refused).toBe(503);
     expect(await Promise.all(asked)).toEqual(Array(9).fill(200));
   });
 });

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { isOfClass } from '../../db/error-class.ts';
+import { isOfClass, OF_DATA } from '../../db/error-class.ts';
 import type { Pool } from '../../db/pool.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { keepBatchProgress, leaveBatch } from '../rows/delivery-batches.ts';
@@ -96,9 +96,6 @@ const keyOf = (row: QueueRow): VersionKey => ({
 
 /** A project whose events had so many characters in one claim is not read together with others the next time. */
 const LARGE = 1_000_000;
-
-/** Classes of errors of Postgres that say something of what is read, and not of whether anything can be read. */
-const OF_DATA = ['22', '54', 'XX'];
 
 /**
  * Divides what could not be prepared together: what cannot be read of one project is no reason for others to wait, and neither

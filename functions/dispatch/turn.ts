@@ -1,4 +1,5 @@
 import { copyOut } from '../../db/copy-out.ts';
+import { isOfClass, OF_DATA } from '../../db/error-class.ts';
 import type { Pool, Transaction } from '../../db/pool.ts';
 import { ThreadError, type ThreadPool } from '../../hog/threads/pool.ts';
 import type { Logger } from '../../telemetry/logger.ts';
@@ -62,14 +63,13 @@ export const ALONE: TurnLimits = {
 };
 
 /**
- * A thread has not answered what it was asked about. `isFault`: because of an error of ours, of which it tells. Otherwise filters
- * took more than it has.
+ * What events lead to is not known. `isFault`: because of an error of ours, or because they cannot be read. Otherwise filters took
+ * more than a thread has.
  */
-class ThreadLostError extends Error {
+class UnansweredError extends Error {
   readonly isFault: boolean;
 
-  constructor(cause: ThreadError) {
-    const isFault = cause.failure !== null;
+  constructor(cause: Error, isFault: boolean) {
     super(isFault ? 'events could not be looked at' : 'filters of functions ended their thread', { cause });
     this.isFault = isFault;
   }
@@ -152,7 +152,7 @@ export class Turn {
     try {
       await this.#batches(await this.#withoutLeft(batches));
     } catch (error) {
-      if (!(error instanceof ThreadLostError)) throw error;
+      if (!(error instanceof UnansweredError)) throw error;
       this.#deps.logger.warn({ err: error.cause }, error.message);
       // Each of the projects gets turns alone, so that only one of them is hit.
       this.#forget();
@@ -246,7 +246,7 @@ export class Turn {
       await this.#askBeside([projectId], () => read(keys));
       if (this.#isFull) this.#leave(keys);
     } catch (error) {
-      if (!(error instanceof ThreadLostError)) throw error;
+      if (!(error instanceof UnansweredError)) throw error;
       this.#forget();
       await this.#oneByOne(projectId, keysIn(keys), read);
     }
@@ -270,7 +270,7 @@ export class Turn {
       try {
         await read(key);
       } catch (error) {
-        if (!(error instanceof ThreadLostError)) throw error;
+        if (!(error instanceof UnansweredError)) throw error;
         const cannot = 'filters of functions cannot be asked about an event';
         this.#deps.logger.warn({ err: error.cause, projectId }, cannot);
         if (error.isFault) faulty.push(key);
@@ -335,6 +335,8 @@ export class Turn {
       }
       const rest = pieces.rest();
       if (rest && failures.length === 0) begin(rest);
+    } catch (error) {
+      throw isOfClass(error, OF_DATA) ? new UnansweredError(error as Error, true) : error;
     } finally {
       // What is found after an error would count beside what is left for later because of it.
       await Promise.all(running);
@@ -363,7 +365,7 @@ export class Turn {
       ]);
     } catch (error) {
       if (!(error instanceof ThreadError) || error.code === 'busy') throw error;
-      throw new ThreadLostError(error);
+      throw new UnansweredError(error, error.failure !== null);
     }
     if (answer.needs.length > 0) {
       const needed = answer.needs.map((one) => this.#cache.get(one));

@@ -4440,7 +4440,15 @@ export const MUTATIONS: readonly Mutation[] = [
     from: "error.code === 'busy') throw error;",
     to: "error.code === 'busy' || error.failure) throw error;",
     test: 'test/functions/runtime/lost-thread.test.ts',
-    named: 'no thread can look',
+    named: 'nobody can look',
+  },
+  {
+    name: 'an event that cannot be read keeps events from all projects',
+    file: 'functions/dispatch/turn.ts',
+    from: 'throw isOfClass(error, OF_DATA) ? new UnansweredError(error as Error, true) : error;',
+    to: 'throw error;',
+    test: 'test/functions/runtime/lost-thread.test.ts',
+    named: 'nobody can look',
   },
   {
     name: 'an event at which no thread can look is lost',
@@ -4448,7 +4456,7 @@ export const MUTATIONS: readonly Mutation[] = [
     from: 'if (error.isFault) faulty.push(key);',
     to: 'if (error.isFault) this.found.missing += 1;',
     test: 'test/functions/runtime/lost-thread.test.ts',
-    named: 'no thread can look',
+    named: 'nobody can look',
   },
   {
     name: 'events at which no thread can look come before others each time',
@@ -4456,7 +4464,7 @@ export const MUTATIONS: readonly Mutation[] = [
     from: 'this.found.addLate(projectId, Buffer.concat(keys.slice(index)));\n        break;',
     to: 'for (const one of faulty.splice(0)) this.found.addLate(projectId, one);\n        this.found.addLate(projectId, Buffer.concat(keys.slice(index)));\n        break;',
     test: 'test/functions/runtime/lost-thread.test.ts',
-    named: 'no thread can look',
+    named: 'nobody can look',
   },
   {
     name: 'a damaged function keeps events of Sluice from all others',

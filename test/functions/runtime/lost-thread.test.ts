@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { transaction } from '../../../db/pool.ts';
 import { DefinitionCache } from '../../../functions/dispatch/definitions.ts';
 import { KEY_BYTES } from '../../../functions/dispatch/event-rows.ts';
@@ -72,54 +73,79 @@ test('a thread that ends while another one still works leaves nothing that count
   });
 });
 
-test('events at which no thread can look stay for later, behind the others, and delay nobody', async () => {
-  const { pool, config } = world.api;
-  const event = 'poisoned';
-  const isPoisoned = (id: number) => id < 12;
-  await world.capture(
-    Array.from({ length: 15 }, (_, id) => ({
-      event,
-      properties: { id, text: isPoisoned(id) ? 'poison' : '' },
-    })),
-  );
-  const failing: MatchThreads = {
-    run(...request) {
-      if (!Buffer.from(request[0].bytes).includes('poison"')) return threads.run(...request);
-      const failure = { name: 'TypeError', message: 'a fault' };
-      return Promise.reject(new ThreadError('failed', 'a fault', failure));
-    },
-  };
-  const cache = new DefinitionCache(pool, config.SLUICE_PUBLIC_URL);
-  const deps = { readPool: pool, logger };
-  await transaction(pool, async (client) => {
-    const batches = (await takeBatches(client, 10)).slice(-1);
-    const turn = new Turn(deps, cache, failing, client, COMMON);
-    await turn.batches(batches);
-    expect(turn.found.matched).toEqual([]);
-    const keys = Buffer.concat(turn.found.late.get(world.anna.projectId) ?? []);
-    expect(keys.length / KEY_BYTES).toBe(15);
-
-    // The events in the order of their ids.
-    const { rows } = await client.query(
-      "select encode(uuid_send(uuid), 'hex') as uuid from events where event = $1 order by (properties->>'id')::int",
-      [event],
-    );
-    const all = Array.from({ length: 15 }, (_, at) => keys.subarray(at * KEY_BYTES, (at + 1) * KEY_BYTES));
-    const ordered = rows.map(({ uuid }) => all.find((one) => one.toString('hex').includes(uuid)) as Buffer);
-    const alone = new Turn(deps, cache, failing, client, ALONE);
-    await alone.keys(world.anna.projectId, Buffer.concat(ordered));
-    const left = Buffer.concat(alone.found.late.get(world.anna.projectId) ?? []);
-    // Ten of them were tried.
-    expect(left.equals(Buffer.concat([...ordered.slice(10), ...ordered.slice(0, 10)]))).toBe(true);
-
-    const next = new Turn(deps, cache, failing, client, ALONE);
-    await next.keys(world.anna.projectId, left);
-    expect(next.found.matched).toHaveLength(3);
-    expect(next.found.missing).toBe(0);
-    const still = Buffer.concat(next.found.late.get(world.anna.projectId) ?? []);
-    expect(still.length / KEY_BYTES).toBe(12);
-  });
+/** Threads that fail at events with a text. */
+const failingAt = (text: string): MatchThreads => ({
+  run(...request) {
+    if (!Buffer.from(request[0].bytes).includes(text)) return threads.run(...request);
+    const failure = { name: 'TypeError', message: 'a fault' };
+    return Promise.reject(new ThreadError('failed', 'a fault', failure));
+  },
 });
+
+/** Has Postgres fail where it reads some events, alone or with others. */
+function unreadable(uuids: ReadonlySet<string>): () => void {
+  const { query } = pg.Connection.prototype;
+  pg.Connection.prototype.query = function (this: pg.Connection, text: string) {
+    const isCopy = text.includes('; copy (');
+    const isMeant = isCopy && (text.includes('e.ctid') || [...uuids].some((one) => text.includes(one)));
+    return query.call(this, isMeant ? 'begin; copy (select 1 / 0) to stdout (format binary); commit' : text);
+  };
+  return () => {
+    pg.Connection.prototype.query = query;
+  };
+}
+
+test.each(['a thread', 'Postgres'])(
+  'events at which nobody can look stay for later, behind the others, and delay nobody: %s',
+  async (who) => {
+    const { pool, config } = world.api;
+    const event = `poisoned for ${who}`;
+    const text = `poison for ${who}`;
+    await world.capture(
+      Array.from({ length: 15 }, (_, id) => ({ event, properties: { id, text: id < 12 ? text : '' } })),
+    );
+    const { rows } = await pool.query(
+      'select uuid from events where event = $1 order by (properties->>$2)::int',
+      [event, 'id'],
+    );
+    const uuids = rows.map(({ uuid }) => uuid as string);
+    const failing = who === 'Postgres' ? threads : failingAt(text);
+    const mend = who === 'Postgres' ? unreadable(new Set(uuids.slice(0, 12))) : () => undefined;
+    const cache = new DefinitionCache(pool, config.SLUICE_PUBLIC_URL);
+    const deps = { readPool: pool, logger };
+    const lateOf = ({ found }: Turn) => Buffer.concat(found.late.get(world.anna.projectId) ?? []);
+    try {
+      await transaction(pool, async (client) => {
+        const batches = (await takeBatches(client, 10)).slice(-1);
+        const turn = new Turn(deps, cache, failing, client, COMMON);
+        await turn.batches(batches);
+        expect(turn.found.matched).toEqual([]);
+        const keys = lateOf(turn);
+        expect(keys.length / KEY_BYTES).toBe(15);
+
+        const all = Array.from({ length: 15 }, (_, at) =>
+          keys.subarray(at * KEY_BYTES, (at + 1) * KEY_BYTES),
+        );
+        const ordered = uuids.map(
+          (uuid) => all.find((one) => one.toString('hex').includes(uuid.replaceAll('-', ''))) as Buffer,
+        );
+        const alone = new Turn(deps, cache, failing, client, ALONE);
+        await alone.keys(world.anna.projectId, Buffer.concat(ordered));
+        // Ten of them were tried.
+        const expected = Buffer.concat([...ordered.slice(10), ...ordered.slice(0, 10)]);
+        expect(lateOf(alone).equals(expected)).toBe(true);
+
+        const next = new Turn(deps, cache, failing, client, ALONE);
+        await next.keys(world.anna.projectId, expected);
+        expect(next.found.matched).toHaveLength(3);
+        expect(next.found.missing).toBe(0);
+        expect(lateOf(next).length / KEY_BYTES).toBe(12);
+      });
+    } finally {
+      mend();
+    }
+  },
+);
 
 test('turns for one project leave a thread to those for all', async () => {
   const { pool, config } = world.api;

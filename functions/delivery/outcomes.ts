@@ -8,7 +8,6 @@ import { PATIENCE } from '../rules/retries.ts';
 import { allOf } from './batches.ts';
 import type { NotRunnable, Runnable } from './contents.ts';
 import type { Outcome } from './delivery.ts';
-import type { Setback } from './setbacks.ts';
 
 /** When invocations are tried again after an error of ours, in milliseconds. */
 export const AFTER_ERROR = 5_000;
@@ -50,6 +49,13 @@ export const whileDisabled = (row: QueueRow, { seconds }: DisabledFunction): Out
 const LEAST_TIMES = 5;
 const UNPREPARED =
   'What the invocation needs could not be read within 24 hours, by a fault of Sluice. The log of the worker says which.';
+
+/** How often something could not be had, one time after the other. */
+export interface Setback {
+  times: number;
+  /** In how many milliseconds it is worth another try. */
+  after: number;
+}
 
 /** What becomes of an invocation for which something could not be had: it waits for as long as others are repeated. */
 export function afterSetback(row: QueueRow, { times, after }: Setback): Outcome {

@@ -1,17 +1,10 @@
 import { LRUCache } from 'lru-cache';
-import { AFTER_ERROR } from './outcomes.ts';
+import { AFTER_ERROR, type Setback } from './outcomes.ts';
 
 /** Milliseconds. */
 const LONGEST = 300_000;
 /** Of more things it is not known. As many invocations of a function wait in the queue. */
 const MOST = 100_000;
-
-/** How often something could not be had, one time after the other. */
-export interface Setback {
-  times: number;
-  /** In how many milliseconds it is worth another try. */
-  after: number;
-}
 
 /** How often things could not be had, one time after the other, and when each is worth another try. */
 export class Setbacks {

@@ -3673,8 +3673,8 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'functions/delivery/shares.ts',
     from: 'const OF_A_PROJECT = 0.75;',
     to: 'const OF_A_PROJECT = 1;',
-    test: 'test/functions/runtime/neighbours.test.ts',
-    named: 'all places together',
+    test: 'test/functions/shares.test.ts',
+    named: 'a part of what is free',
   },
   {
     name: 'events of one project are read any number of times at once',
@@ -3745,8 +3745,8 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'functions/delivery/compute.ts',
     from: 'if (rest.length > 0) this.#run({ ...group, asked: rest });',
     to: '',
-    test: 'test/functions/runtime/neighbours.test.ts',
-    named: 'done in the end',
+    test: 'test/functions/compute.test.ts',
+    named: 'asked for again',
   },
   {
     name: 'a job that cannot be sent ends the process',
@@ -4432,7 +4432,7 @@ export const MUTATIONS: readonly Mutation[] = [
     from: '  } catch {\n',
     to: '  } catch (error) {\n    if (error) throw error;\n',
     test: 'test/functions/runtime/dispatch.test.ts',
-    named: 'that is damaged',
+    named: 'damaged: filters as null',
   },
   {
     name: 'an event at which no thread can look keeps events from all projects',
@@ -4472,7 +4472,7 @@ export const MUTATIONS: readonly Mutation[] = [
     from: 'one.filters?.bytecode',
     to: 'one.filters.bytecode',
     test: 'test/functions/runtime/internal.test.ts',
-    named: 'that is damaged',
+    named: 'from others: null',
   },
   {
     name: 'what belongs to somebody else by then is counted, logged and charged',

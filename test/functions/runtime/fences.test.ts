@@ -64,7 +64,9 @@ async function beside<T>(
   });
   try {
     const one = await first;
-    const late = pause(10_000).then(() => Promise.reject(new Error('it waits for who holds it')));
+    const late = pause(10_000, undefined, { ref: false }).then(() =>
+      Promise.reject(new Error('it waits for who holds it')),
+    );
     late.catch(() => undefined);
     return [one, await Promise.race([asked(), late])];
   } finally {

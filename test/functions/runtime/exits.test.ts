@@ -392,9 +392,15 @@ describe('what cannot be read for a day', () => {
         code: 'XX001',
       });
     });
+    const postponed: unknown[] = [];
+    meanwhile('postpone-invocations', async ([seqs = []]) => {
+      postponed.push(...seqs);
+    });
     const runtime = world.start();
-    await eventually(async () => (await statuses(id)).length === 8);
+    await eventually(async () => (await statuses(id)).length === 8 && postponed.length > 0);
     expect(await statuses(id)).toEqual(Array(8).fill('succeeded'));
+    const [{ seq }] = await rows('select seq from function_queue where function_id = $1', [id]);
+    expect(new Set(postponed)).toEqual(new Set([seq]));
     await rows("update function_queue set created_at = now() - interval '25 h' where function_id = $1", [id]);
     await hasten(async () => (await statuses(id)).length === 9);
     await world.stop(runtime);

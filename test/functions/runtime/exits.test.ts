@@ -326,9 +326,15 @@ describe('what cannot be read', () => {
     meanwhile('find-events-at', async ([projects = []]) => {
       if (projects.includes(bob.projectId)) throw new Error('canceling statement due to statement timeout');
     });
+    const postponed: unknown[] = [];
+    meanwhile('postpone-invocations', async ([seqs = []]) => {
+      postponed.push(...seqs);
+    });
     const runtime = world.start();
-    await eventually(async () => (await world.history(works)).length === 5);
+    await eventually(async () => (await world.history(works)).length === 5 && postponed.length >= 5);
     expect(await statuses(broken)).toEqual([]);
+    const own = await rows('select seq from function_queue where function_id = $1', [broken]);
+    expect(new Set(postponed)).toEqual(new Set(own.map(({ seq }) => seq)));
     watched.clear();
     await world.idle();
     await world.stop(runtime);

@@ -171,6 +171,21 @@ test('an export from before folders cannot enter them, by no name and no link', 
   expect([refused.status, refused.body.detail]).toEqual([400, expect.stringContaining('is reserved')]);
 });
 
+test('the folder of a project is no link: not into the folder of another one, and to nowhere else', async () => {
+  const dora = await tenant('Dora');
+  const theirs = inProject(boris);
+  const before = namesIn(theirs);
+  symlinkSync(path.join(root, theirs), path.join(root, inProject(dora)));
+  const { id } = await create(dora, 'lake');
+  expect(await run(dora, id, 0)).toMatchObject({
+    status: 'Failed',
+    latest_error: expect.stringContaining('there is a symbolic link'),
+  });
+  const { body } = await ask(dora, 'POST', `${exportsOf(dora.projectId)}${id}/run_test_step/`, { step: 0 });
+  expect(body.result.status).toBe('Failed');
+  expect(namesIn(theirs)).toEqual(before);
+});
+
 test('an export that is moved to another project keeps its files, and takes its folder along', async () => {
   const clara = await tenant('Clara');
   const second = (await ask(clara, 'POST', '/api/projects/', { name: 'Second' })).body.id as number;

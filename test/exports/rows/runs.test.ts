@@ -20,6 +20,7 @@ import {
   type RunKey,
   type RunRow,
   recordProgress,
+  recordTrouble,
   startRun,
 } from '../../../exports/rows/runs.ts';
 import { databaseForFile } from '../../support/database.ts';
@@ -138,9 +139,12 @@ describe('the fence', () => {
     for (const fence of [run.fence, stale.fence, current.fence + 1]) {
       expect(await holdsFence(pool, of(run), fence)).toBe(false);
       expect(await recordProgress(pool, of(run), fence, { records_completed: 1 })).toBe(false);
+      expect(await recordTrouble(pool, of(run), fence, 'it waits')).toBe(false);
       expect(await completeRun(pool, of(run), fence, { records_completed: 1 })).toBeUndefined();
     }
     expect(await findRun(pool, of(run))).toEqual(before);
+    expect(await recordTrouble(pool, of(run), current.fence, 'it waits')).toBe(true);
+    expect(await findRun(pool, of(run))).toMatchObject({ latest_error: 'it waits' });
     expect(await holdsFence(pool, of(run), current.fence)).toBe(true);
     expect(await completeRun(pool, of(run), current.fence, { records_completed: 2 })).toMatchObject({
       status: 'Completed',

@@ -382,6 +382,25 @@ describe('a place', () => {
     );
   });
 
+  test('is given back by nobody but the attempt that has it', async () => {
+    await announce(1);
+    const claim = claimOf();
+    const lost = await held(claim);
+    await announce(1, other);
+    await withdrawWorker(database.pool, worker);
+    const waiting = claimOf({ workflowId: 'waits' });
+    await take(waiting, other);
+    const again = await held(claim, other);
+    for (const over of [false, true]) {
+      expect(await next(claim, lost.fence, { over, completed: true })).toEqual([]);
+    }
+    expect(await take(waiting, other)).toMatchObject({ outcome: 'waiting' });
+    expect(
+      await renewPlace(database.pool, { projectId: 1, id: claim.id }, { fence: again.fence, lease: LONG }),
+    ).toBe(true);
+    expect(await next(claim, again.fence)).toEqual(['waits']);
+  });
+
   test('that is kept for somebody who does not come goes to the next, and comes round again', async () => {
     await announce(1);
     const first = claimOf();

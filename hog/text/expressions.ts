@@ -135,7 +135,9 @@ function call(node: Call): string {
   const args = `${node.distinct ? 'DISTINCT ' : ''}${list(node.args)}${order}`;
   const group = node.withinGroup?.length ? ` WITHIN GROUP (ORDER BY ${orderText(node.withinGroup)})` : '';
   const filter = node.filter ? ` FILTER (WHERE ${expressionText(node.filter)})` : '';
-  return `${functionName(node.name)}${params}(${args})${group}${filter}`;
+  // The parser takes what stands before WITHIN GROUP for parameters.
+  const isGrouped = group !== '' && params !== '' && args === '';
+  return `${functionName(node.name)}${params}${isGrouped ? '' : `(${args})`}${group}${filter}`;
 }
 
 /** A function may be called like a word of the language: `if(…)`, `left(…)`. */

@@ -1,5 +1,6 @@
 // An API at its full rate of capture, for benchmarks of what else it does meanwhile.
-import { type ChildProcess, execFile } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -80,6 +81,32 @@ async function prepare(url: string): Promise<{ key: string; project: number }> {
   } finally {
     await pool.end();
   }
+}
+
+/**
+ * Starts a program that does something else meanwhile. Returns how to stop it, which brings the JSON that it prints then. `env` says
+ * what it does; the port, the project and the key are given.
+ */
+export function startBeside<Result>(
+  { port, project, key, children }: Capturing,
+  file: string,
+  env: NodeJS.ProcessEnv,
+): () => Promise<Result> {
+  const child = spawn(process.execPath, [file], {
+    env: { ...process.env, PORT: String(port), PROJECT: String(project), KEY: key, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  children.push(child);
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output += text;
+  });
+  const gone = once(child, 'close');
+  return async () => {
+    child.kill('SIGTERM');
+    await gone;
+    return JSON.parse(output);
+  };
 }
 
 /** Runs each mode once a round. Each round has another order, so that none is always behind the same one. */

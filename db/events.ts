@@ -153,11 +153,9 @@ function ofPerson(
   distinctIds: readonly string[],
   given: (value: unknown) => string,
 ): string {
-  if (distinctIds.length === 0) return `person_id = ${given(personId)}`;
-  const [only] = distinctIds;
-  return distinctIds.length === 1
-    ? `distinct_id = ${given(only)}`
-    : `distinct_id = any(${given(distinctIds)})`;
+  const [one, ...others] = distinctIds;
+  if (one === undefined) return `person_id = ${given(personId)}`;
+  return others.length === 0 ? `distinct_id = ${given(one)}` : `distinct_id = any(${given(distinctIds)})`;
 }
 
 const nameOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 32);

@@ -4,6 +4,7 @@ import type { OfferedSurvey } from '../../surveys/rows/surveys.ts';
 import { isObject } from '../../values/json-object.ts';
 
 type Fields = Record<string, unknown>;
+
 /** What conditions say of actions. */
 function namedActions(conditions: unknown): Fields[] {
   const actions = isObject(conditions) ? conditions.actions : undefined;

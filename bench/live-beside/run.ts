@@ -1,11 +1,18 @@
 // `npm run bench -- live-beside [--seconds 6] [--rounds 5] [--batch 50] [--modes nobody,one,twenty]`
 // What listeners of live events cost capture: the API at its full rate, in turn without a listener, with one, and with twenty, of
 // whom ten have filters of their own. All listen to the project that captures. Prints a table for RESULTS.md.
-import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { at, type Captured, type Capturing, captureCells, inRounds, startCapturing } from '../capturing.ts';
+import {
+  at,
+  type Captured,
+  type Capturing,
+  captureCells,
+  inRounds,
+  startBeside,
+  startCapturing,
+} from '../capturing.ts';
 
 const { values } = parseArgs({
   options: {
@@ -35,31 +42,18 @@ interface Heard {
 
 /** Captures while somebody listens. */
 async function beside(
-  { port, key, project, children, capture }: Capturing,
+  capturing: Capturing,
   streams: readonly string[],
 ): Promise<Captured & { heard: Heard | undefined }> {
   const seconds = Number(values.seconds);
-  if (streams.length === 0) return { ...(await capture(seconds)), heard: undefined };
-  const child = spawn(process.execPath, [path.join(import.meta.dirname, 'listen.ts')], {
-    env: {
-      ...process.env,
-      ...{ PORT: String(port), KEY: key, PROJECT: String(project), STREAMS: JSON.stringify(streams) },
-    },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  children.push(child);
-  let output = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    output += text;
-  });
-  const gone = new Promise((resolve) => child.once('close', resolve));
+  if (streams.length === 0) return { ...(await capturing.capture(seconds)), heard: undefined };
+  const program = path.join(import.meta.dirname, 'listen.ts');
+  const stop = startBeside<Heard>(capturing, program, { STREAMS: JSON.stringify(streams) });
   await pause(1_000);
-  const captured = await capture(seconds);
+  const captured = await capturing.capture(seconds);
   // What was stored last comes up to a second later.
   await pause(2_000);
-  child.kill('SIGTERM');
-  await gone;
-  return { ...captured, heard: JSON.parse(output) };
+  return { ...captured, heard: await stop() };
 }
 
 const capturing = await startCapturing(values.batch);

@@ -1,11 +1,17 @@
 // `npm run bench -- query-beside [--seconds 8] [--rounds 4] [--batch 50] [--clients 50]`
 // What people who ask cost capture: the API at its full rate, in turn alone and beside clients that ask queries one after another
 // about the project that captures. Prints a table for RESULTS.md.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { at, type Captured, type Capturing, captureCells, inRounds, startCapturing } from '../capturing.ts';
+import {
+  at,
+  type Captured,
+  type Capturing,
+  captureCells,
+  inRounds,
+  startBeside,
+  startCapturing,
+} from '../capturing.ts';
 
 const { values } = parseArgs({
   options: {
@@ -24,24 +30,11 @@ interface Asked {
   latencies: number[];
 }
 
-async function beside(
-  { port, key, project, children, capture }: Capturing,
-  clients: string,
-): Promise<Captured & { asked: Asked }> {
-  const child = spawn(process.execPath, [path.join(import.meta.dirname, 'ask.ts')], {
-    env: { ...process.env, ...{ PORT: String(port), KEY: key, PROJECT: String(project), CLIENTS: clients } },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  children.push(child);
-  let output = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    output += text;
-  });
-  const gone = once(child, 'close');
-  const captured = await capture(Number(values.seconds));
-  child.kill('SIGTERM');
-  await gone;
-  return { ...captured, asked: JSON.parse(output) };
+async function beside(capturing: Capturing, clients: string): Promise<Captured & { asked: Asked }> {
+  const program = path.join(import.meta.dirname, 'ask.ts');
+  const stop = startBeside<Asked>(capturing, program, { CLIENTS: clients });
+  const captured = await capturing.capture(Number(values.seconds));
+  return { ...captured, asked: await stop() };
 }
 
 const capturing = await startCapturing(values.batch);

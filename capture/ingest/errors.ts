@@ -1,3 +1,5 @@
+import { isOfClass } from '../../db/error-class.ts';
+
 /** The events cannot be stored now: too much is waiting, or Postgres is slow or down. None of them was accepted. */
 export class IngestUnavailableError extends Error {
   override name = 'IngestUnavailableError';
@@ -20,7 +22,7 @@ export class PersonConflictError extends Error {
 }
 
 /** Classes of SQLSTATE that concern the data: bad values, broken constraints, exceeded limits such as nesting. */
-const DATA_CLASSES = new Set(['22', '23', '54']);
+const DATA_CLASSES = ['22', '23', '54'];
 /**
  * Something is there already. Two transactions that create the same person or group at the same moment meet this: Postgres looks
  * for the row of a conflict by one index only, and the other index refuses it. The next attempt finds the row.
@@ -32,7 +34,5 @@ const UNIQUE_VIOLATION = '23505';
  * deadlock, a missing migration) may be gone at the next attempt.
  */
 export function refusesData(error: unknown): boolean {
-  const code = (error as { code?: unknown } | undefined)?.code;
-  if (typeof code !== 'string' || code.length !== 5 || code === UNIQUE_VIOLATION) return false;
-  return DATA_CLASSES.has(code.slice(0, 2));
+  return isOfClass(error, DATA_CLASSES) && (error as { code: string }).code !== UNIQUE_VIOLATION;
 }

@@ -1,3 +1,4 @@
+import { isOfClass } from '../../db/error-class.ts';
 import type { Queryable } from '../../db/pool.ts';
 import { Turns } from '../../db/turns.ts';
 import { parseExactJson } from '../../values/exact-json.ts';
@@ -32,7 +33,7 @@ export interface Subjects {
 }
 
 /** Whether the fault lies in a value that was asked for, and not in the database. */
-const isBadValue = (error: unknown): boolean => String((error as { code?: string }).code).startsWith('22');
+const isBadValue = (error: unknown): boolean => isOfClass(error, ['22']);
 
 /** Fails at once while the database is known to be away, instead of making every request wait. */
 class Breaker {

@@ -3,6 +3,7 @@ import { forbiddenHtml } from './html.ts';
 import type { Question } from './questions.ts';
 
 type Fields = Record<string, unknown>;
+
 /** A field that pages would show wrongly, and why. */
 export interface Unshowable {
   field: 'questions' | 'appearance';

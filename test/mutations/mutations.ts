@@ -1746,7 +1746,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'events are refused that another transaction has raced',
     file: 'capture/ingest/errors.ts',
-    from: ' || code === UNIQUE_VIOLATION',
+    from: ' && (error as { code: string }).code !== UNIQUE_VIOLATION',
     to: '',
     test: 'test/capture/groups.test.ts',
   },

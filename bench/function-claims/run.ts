@@ -11,7 +11,8 @@ import pg from 'pg';
 import { loadConfig } from '../../config.ts';
 import { migrate } from '../../db/migrate.ts';
 import { createPool } from '../../db/pool.ts';
-import { claim, end } from '../../functions/rows/queue.ts';
+import { claim } from '../../functions/rows/queue.ts';
+import { storeResults } from '../../functions/rows/results.ts';
 import { startPostgres } from '../../stack/postgres.ts';
 
 const { values } = parseArgs({
@@ -49,10 +50,10 @@ async function rate({ isOpen, moves }: { isOpen: boolean; moves: boolean }): Pro
           .map((row) => row.was_due)
           .sort()
           .at(-1) as string;
-      const ended = { lease, status: 'succeeded' as const, error: null, attempts: '[]' };
-      await end(
+      const ended = { lease, status: 'succeeded' as const, error: null, text: '[]', attempt: 0, after: 0 };
+      await storeResults(
         pool,
-        rows.map((row) => ({ ...ended, row })),
+        rows.map(({ seq }) => ({ ...ended, seq, logs: [], counts: [] })),
       );
       done += rows.length;
     }

@@ -3,10 +3,10 @@ import { isOfClass } from '../../db/error-class.ts';
 import { type Pool, transaction } from '../../db/pool.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { cleanText } from '../../values/texts.ts';
-import { addCounts, Counts } from '../rows/counts.ts';
 import { wakeNext } from '../rows/lines.ts';
 import { addLogs } from '../rows/logs.ts';
-import { type Ended, end, type Postponed, postpone, type QueueRow } from '../rows/queue.ts';
+import type { QueueRow } from '../rows/queue.ts';
+import { type StoredResult, storeResults } from '../rows/results.ts';
 import { type Cost, charge } from '../rows/states.ts';
 import { stateLine } from '../rules/state-line.ts';
 import { WATCHER } from '../rules/watcher.ts';
@@ -120,7 +120,7 @@ export class Results {
     const until = Date.now() + PATIENCE;
     for (let wait = FIRST_PAUSE; ; wait = Math.min(wait * 2, LONGEST_PAUSE)) {
       try {
-        return await this.#transaction(results);
+        return await this.#store(results);
       } catch (error) {
         this.#logger.warn(
           { err: error, results: results.length },
@@ -148,52 +148,39 @@ export class Results {
     return new Set([...first, ...(await this.#persistently(results.slice(half)))]);
   }
 
-  #transaction(results: readonly Result[]): Promise<ReadonlySet<number>> {
+  /** Returns of which results the lease still held. */
+  #store(results: readonly Result[]): Promise<ReadonlySet<number>> {
+    const storable = results.flatMap((one) => this.#storable(one));
+    const costs = costsOf(results);
+    const inOrder = results.filter(({ row, outcome }) => row.line && outcome.status !== 'postponed');
+    if (costs.length === 0 && inOrder.length === 0) return storeResults(this.#pool, storable);
     return transaction(this.#pool, async (client) => {
-      const over: Ended[] = [];
-      const postponed: Postponed[] = [];
-      for (const { row, lease, outcome, attempts, progress } of results) {
-        const { status, error, attempt, after } = outcome;
-        const current = this.#leases.leaseOf(row.seq, lease);
-        if (status === 'lost') continue;
-        if (status === 'postponed')
-          postponed.push({ seq: row.seq, lease: current, attempt, progress, after });
-        else {
-          const clean = error === null ? null : cleanText(error);
-          over.push({ row, lease: current, status, error: clean, attempts });
-        }
-      }
-      const gone = await end(client, over);
-      await wakeNext(client, linesOf(over.filter(({ row }) => gone.has(row.seq))));
-      const ours = new Set([...gone, ...(await postpone(client, postponed))]);
-      const counted = results.filter(({ row }) => ours.has(row.seq));
-      await addLogs(
-        client,
-        counted.flatMap(({ row, outcome }) =>
-          outcome.logs.map((line) => ({
-            ...{ projectId: row.project_id, functionId: row.function_id, instanceId: row.id },
-            ...{ ...line, message: cleanText(line.message) },
-          })),
-        ),
-      );
-      const counts = new Counts();
-      for (const { outcome } of counted) {
-        for (const { projectId, functionId, kind, name, count } of outcome.counts) {
-          counts.add(projectId, functionId, kind, name, count);
-        }
-      }
-      await addCounts(client, counts.all);
-      const changes = await charge(client, costsOf(counted), WATCHER);
+      const ours = await storeResults(client, storable);
+      await wakeNext(client, linesOf(inOrder.filter(({ row }) => ours.has(row.seq))));
+      const changes = await charge(client, costsOf(results.filter(({ row }) => ours.has(row.seq))), WATCHER);
       await addLogs(client, changes.map(stateLine));
       return ours;
     });
+  }
+
+  #storable({ row: { seq }, lease, outcome, attempts, progress }: Result): StoredResult[] {
+    const { status, error, attempt, after, logs, counts } = outcome;
+    if (status === 'lost') return [];
+    return [
+      {
+        ...{ seq, lease: this.#leases.leaseOf(seq, lease), status, attempt, after, counts },
+        text: status === 'postponed' ? progress : attempts,
+        error: error === null ? null : cleanText(error),
+        logs: logs.map((line) => ({ ...line, message: cleanText(line.message) })),
+      },
+    ];
   }
 }
 
 const sizeOf = ({ attempts, progress }: Result): number => attempts.length + (progress?.length ?? 0);
 
 /** The lines in which others may wait for these. */
-const linesOf = (ended: readonly Ended[]) =>
+const linesOf = (ended: readonly Result[]) =>
   ended.flatMap(({ row: { project_id: projectId, function_id: functionId, line } }) =>
     line ? [{ projectId, functionId, line }] : [],
   );

@@ -31,17 +31,18 @@ export class Counts {
   }
 }
 
-/** SQL that adds numbers to metrics, as `addCounts` does. They are the parameters from `first` on: see `countValues`. */
-export function addingCounts(first: number): string {
-  const [project, id, kind, name, count] = [0, 1, 2, 3, 4].map((at) => `$${first + at}`);
-  return `insert into function_metrics as m (project_id, function_id, hour, kind, name, count)
+/** SQL that adds numbers to metrics, as `addCounts` does. `source`: what has these numbers, with the columns of a `Count`. */
+export const addingCounts = (source: string): string =>
+  `insert into function_metrics as m (project_id, function_id, hour, kind, name, count)
      select project_id, function_id, date_trunc('hour', clock_timestamp(), 'UTC'), kind, name, count
-     from unnest(${project}::int[], ${id}::uuid[], ${kind}::text[], ${name}::text[], ${count}::bigint[])
-       as c (project_id, function_id, kind, name, count)
+     from ${source} as c (project_id, function_id, kind, name, count)
      where exists (select from functions f where f.project_id = c.project_id and f.id = c.function_id)
      order by project_id, function_id, kind, name
      on conflict (project_id, function_id, hour, kind, name) do update set count = m.count + excluded.count`;
-}
+
+/** Numbers in parameters of a statement, from `first` on; see `countValues`. */
+export const countsGiven = (first: number): string =>
+  `unnest($${first}::int[], $${first + 1}::uuid[], $${first + 2}::text[], $${first + 3}::text[], $${first + 4}::bigint[])`;
 
 export const countValues = (counts: readonly Count[]): unknown[] => [
   counts.map((one) => one.projectId),
@@ -54,5 +55,9 @@ export const countValues = (counts: readonly Count[]): unknown[] => [
 /** Adds numbers to the metrics of this hour, in the order of their keys, of functions that still exist. */
 export async function addCounts(queryable: Queryable, counts: readonly Count[]): Promise<void> {
   if (counts.length === 0) return;
-  await queryable.query({ name: 'add-function-counts', text: addingCounts(1), values: countValues(counts) });
+  await queryable.query({
+    name: 'add-function-counts',
+    text: addingCounts(countsGiven(1)),
+    values: countValues(counts),
+  });
 }

@@ -1,7 +1,7 @@
 import { int4Array, textArray, timestampArray, uuidArray } from '../../db/binary-arrays.ts';
 import type { Queryable } from '../../db/pool.ts';
 import type { Progress } from '../rules/progress.ts';
-import { addingCounts, type Count, countValues } from './counts.ts';
+import { addingCounts, type Count, countsGiven, countValues } from './counts.ts';
 
 /** An invocation of a function for a stored event. */
 export interface NewInvocation {
@@ -186,7 +186,7 @@ export async function queueDispatched(
     text: `with flooded as materialized (
        select function_id from function_floods where function_id = any($3) for key share),
      done as (delete from function_batches where id = any($16::bigint[])),
-     counted as (${addingCounts(17)}),
+     counted as (${addingCounts(countsGiven(17))}),
      queued as (
        insert into function_queue (${COLUMNS}, lease, due_at)
        select ${VALUES}, case is_claimed when 1 then $14::uuid end,
@@ -266,38 +266,6 @@ export async function listDueAfter(
   return rows;
 }
 
-/** What an attempt leaves in the queue. */
-export interface Postponed {
-  seq: number;
-  lease: string;
-  attempt: number;
-  /** JSON. Null: it has to begin anew. */
-  progress: string | null;
-  /** Milliseconds from now. */
-  after: number;
-}
-
-/** Puts invocations back, if their lease still holds. Returns which were put back. */
-export async function postpone(queryable: Queryable, postponed: readonly Postponed[]): Promise<Set<number>> {
-  if (postponed.length === 0) return new Set();
-  const { rows } = await queryable.query({
-    name: 'postpone-invocations',
-    text: `update function_queue q set lease = null, held = false, attempt = p.attempt, progress = nullif(p.progress, '')::json,
-       due_at = clock_timestamp() + p.after * interval '1 millisecond'
-     from unnest($1::bigint[], $2::uuid[], $3::int[], $4::text[], $5::bigint[])
-       as p (seq, lease, attempt, progress, after)
-     where q.seq = p.seq and q.lease = p.lease returning q.seq`,
-    values: [
-      postponed.map((one) => one.seq),
-      postponed.map((one) => one.lease),
-      postponed.map((one) => one.attempt),
-      postponed.map((one) => one.progress ?? ''),
-      postponed.map((one) => Math.round(one.after)),
-    ],
-  });
-  return new Set(rows.map((row) => row.seq));
-}
-
 /** Gives back all that was claimed of functions with a lease, as it was. */
 export async function giveBack(
   queryable: Queryable,
@@ -355,43 +323,4 @@ export async function keepProgress(
     values: [seq, lease, JSON.stringify(progress), seconds],
   });
   return rowCount === 1;
-}
-
-/** What became of an invocation. */
-export interface Ended {
-  lease: string;
-  row: QueueRow;
-  status: 'succeeded' | 'failed' | 'cancelled';
-  error: string | null;
-  /** JSON. */
-  attempts: string;
-}
-
-/**
- * Takes ended invocations out of the queue, if their lease still holds, and writes them into the history. Returns those
- * that it took out: the others belong to somebody else by now.
- */
-export async function end(queryable: Queryable, ended: readonly Ended[]): Promise<Set<number>> {
-  if (ended.length === 0) return new Set();
-  const { rows } = await queryable.query({
-    name: 'end-invocations',
-    text: `with e as (select * from unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::text[])
-         as e (seq, lease, status, error, attempts)),
-       gone as (delete from function_queue q using e where q.seq = e.seq and q.lease = e.lease returning q.*)
-     insert into function_invocations (project_id, id, function_id, version, mapping, event_uuid, event_timestamp,
-       distinct_id, person_id, groups, globals, rerun_of, status, error, attempts, created_at, finished_at)
-     select g.project_id, g.id, g.function_id, g.version, g.mapping, g.event_uuid, g.event_timestamp, g.distinct_id,
-       g.person_id, g.groups, g.globals, g.rerun_of, e.status, nullif(e.error, ''), e.attempts::json, g.created_at, clock_timestamp()
-     from gone g join e on e.seq = g.seq
-     returning id`,
-    values: [
-      ended.map((one) => one.row.seq),
-      ended.map((one) => one.lease),
-      ended.map((one) => one.status),
-      ended.map((one) => one.error ?? ''),
-      ended.map((one) => one.attempts),
-    ],
-  });
-  const ids = new Set(rows.map((row) => row.id));
-  return new Set(ended.flatMap(({ row }) => (ids.has(row.id) ? [row.seq] : [])));
 }

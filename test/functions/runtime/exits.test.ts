@@ -14,6 +14,7 @@ import { NO_PROGRESS } from '../../../functions/rules/progress.ts';
 import { createLogger } from '../../../telemetry/logger.ts';
 import type { Tenant } from '../../support/api.ts';
 import { eventually } from '../../support/eventually.ts';
+import { sentElements } from '../../support/sent-arrays.ts';
 import { runtimeForFile, sender } from './world.ts';
 
 const world = runtimeForFile({ starts: false, settings: { SLUICE_FUNCTION_LEASE_SECONDS: '600' } });
@@ -66,6 +67,14 @@ async function work(): Promise<void> {
   await world.idle();
   await world.stop(runtime);
 }
+
+/** Which invocations a statement puts back that stores results. */
+const postponedIn = ([seqs, , statuses]: unknown[]): number[] => {
+  const found = sentElements(statuses as Buffer);
+  return sentElements(seqs as Buffer).flatMap((seq, index) =>
+    String(found[index]) === 'postponed' ? Number(seq.readBigInt64BE()) : [],
+  );
+};
 
 type Query = (...args: unknown[]) => unknown;
 type Meanwhile = (values: unknown[][]) => Promise<void>;
@@ -301,8 +310,8 @@ describe('what cannot be read', () => {
       (await rows('select seq from function_queue where function_id = $1', [works])).map(({ seq }) => seq),
     );
     const postponed: unknown[] = [];
-    meanwhile('postpone-invocations', async ([seqs = []]) => {
-      postponed.push(...seqs);
+    meanwhile('store-invocation-results', async (values) => {
+      postponed.push(...postponedIn(values));
     });
     await store(null);
     const runtime = world.start();
@@ -327,8 +336,8 @@ describe('what cannot be read', () => {
       if (projects.includes(bob.projectId)) throw new Error('canceling statement due to statement timeout');
     });
     const postponed: unknown[] = [];
-    meanwhile('postpone-invocations', async ([seqs = []]) => {
-      postponed.push(...seqs);
+    meanwhile('store-invocation-results', async (values) => {
+      postponed.push(...postponedIn(values));
     });
     const runtime = world.start();
     await eventually(async () => (await world.history(works)).length === 5 && postponed.length >= 5);
@@ -360,8 +369,8 @@ describe('what cannot be read for a day', () => {
     await enqueue(id, world.anna, { age: '25 h' });
     await enqueue(id, world.anna);
     const postponed: unknown[] = [];
-    meanwhile('postpone-invocations', async ([seqs = []]) => {
-      postponed.push(...seqs);
+    meanwhile('store-invocation-results', async (values) => {
+      postponed.push(...postponedIn(values));
     });
     const runtime = world.start();
     // Somebody may be mending it just now.
@@ -399,8 +408,8 @@ describe('what cannot be read for a day', () => {
       });
     });
     const postponed: unknown[] = [];
-    meanwhile('postpone-invocations', async ([seqs = []]) => {
-      postponed.push(...seqs);
+    meanwhile('store-invocation-results', async (values) => {
+      postponed.push(...postponedIn(values));
     });
     const runtime = world.start();
     await eventually(async () => (await statuses(id)).length === 8 && postponed.length > 0);
@@ -570,8 +579,8 @@ describe('results', () => {
     const load = new Load();
     const results = new Results(world.api.pool, logger, load, new Leases(world.api.pool, logger, 600));
     const sizes: number[] = [];
-    meanwhile('postpone-invocations', async (values) => {
-      sizes.push((values[3] as string[]).length);
+    meanwhile('store-invocation-results', async (values) => {
+      sizes.push(postponedIn(values).length);
     });
     const answers = [{ status: 200, body: 'x'.repeat(7_000_000) }];
     const written = own.map((row) =>

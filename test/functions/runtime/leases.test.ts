@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { uuidv7 } from '../../../db/uuid.ts';
 import { Leases } from '../../../functions/delivery/leases.ts';
-import { claim, end, keepProgress, postpone } from '../../../functions/rows/queue.ts';
+import { claim, keepProgress } from '../../../functions/rows/queue.ts';
+import { type StoredResult, storeResults } from '../../../functions/rows/results.ts';
 import { NO_PROGRESS } from '../../../functions/rules/progress.ts';
 import { createLogger } from '../../../telemetry/logger.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -35,6 +36,16 @@ const leasesOf = async (functionId: string, first = '1970-01-01') => {
 const expire = () =>
   world.api.pool.query("update function_queue set due_at = clock_timestamp() - interval '1 second'");
 
+/** How many lines and numbers there are of a function. */
+const told = async (functionId: string) => {
+  const { rows } = await world.api.pool.query(
+    `select (select count(*)::int from function_logs where function_id = $1) as logs,
+       (select count(*)::int from function_metrics where function_id = $1) as counts`,
+    [functionId],
+  );
+  return rows[0];
+};
+
 test('what a worker says late of an invocation that belongs to somebody else counts for nothing', async () => {
   const id = await world.create({ ...sender(world.url()), enabled: false });
   await enqueue(id);
@@ -44,14 +55,20 @@ test('what a worker says late of an invocation that belongs to somebody else cou
   await expire();
   const [again] = await take(id, SECOND);
   expect(again).toMatchObject({ id: row?.id, was_lease: FIRST });
-  const late = { lease: FIRST, row: row!, status: 'succeeded' as const, error: null, attempts: '[]' };
-  expect(await end(world.api.pool, [late])).toEqual(new Set());
-  const postponed = { seq: row!.seq, lease: FIRST, attempt: 1, progress: null, after: 0 };
-  expect(await postpone(world.api.pool, [postponed])).toEqual(new Set());
+  const late: StoredResult = {
+    ...{ seq: row!.seq, lease: FIRST, status: 'succeeded', error: null, text: '[]', attempt: 0, after: 0 },
+    logs: [{ level: 'info', timestamp: new Date().toISOString(), message: 'one' }],
+    counts: [{ kind: 'success', name: 'succeeded', count: 1 }],
+  };
+  const postponed: StoredResult = { ...late, status: 'postponed', attempt: 1, text: null };
+  expect(await storeResults(world.api.pool, [late])).toEqual(new Set());
+  expect(await storeResults(world.api.pool, [postponed])).toEqual(new Set());
   const progress = { seq: row!.seq, lease: FIRST, progress: NO_PROGRESS, seconds: 60 };
   expect(await keepProgress(world.api.pool, progress)).toBe(false);
   expect(await world.history(id)).toEqual([]);
-  expect(await end(world.api.pool, [{ ...late, lease: SECOND }])).toEqual(new Set([row!.seq]));
+  expect(await told(id)).toEqual({ logs: 0, counts: 0 });
+  expect(await storeResults(world.api.pool, [{ ...late, lease: SECOND }])).toEqual(new Set([row!.seq]));
+  expect(await told(id)).toEqual({ logs: 1, counts: 1 });
   expect(await world.history(id)).toMatchObject([{ id: row?.id, status: 'succeeded' }]);
 });
 
@@ -229,7 +246,7 @@ describe('what takes longer than a lease', () => {
     await world.capture([{ event: 'unwritten' }]);
     let refused = 0;
     // The pauses between the tries add up to more than a lease.
-    failing.set('end-invocations', () => {
+    failing.set('store-invocation-results', () => {
       refused += 1;
       return refused <= 7;
     });

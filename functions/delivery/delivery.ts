@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Egress } from '../../egress/egress.ts';
 import { egressRefusal } from '../../egress/egress-refused.ts';
+import { depthHeader } from '../../values/function-depth.ts';
 import type { FunctionCompiler } from '../compiler.ts';
 import {
   type Fetched,
@@ -16,6 +17,7 @@ import { withPlace } from '../failure-place.ts';
 import { completedLine, integrationsOf, redactorOf } from '../invocation.ts';
 import { type Count, Counts } from '../rows/counts.ts';
 import type { QueueRow } from '../rows/queue.ts';
+import { depthOfGlobals } from '../rules/depth.ts';
 import type { Frame } from '../rules/frame.ts';
 import { type Globals, seenBy } from '../rules/globals.ts';
 import { InvocationLog, type LogEntry } from '../rules/logs.ts';
@@ -374,6 +376,7 @@ export class Delivery {
           return typeof value === 'number' ? value : undefined;
         },
         headers: this.#headers,
+        ownHeaders: depthHeader(depthOfGlobals(this.#globals)),
         enter: async (host) => {
           // What one project asks of a host does not count against another one.
           entered.leave = hosts.enter(`${this.#row.project_id} ${host}`, host);

@@ -77,6 +77,13 @@ export interface Outcome {
   cost: number;
 }
 
+/** What undici says of a request that it does not send, whoever it is for: of a header, or of a length that is not that of the body. */
+const UNSENDABLE = new Set([
+  'UND_ERR_INVALID_ARG',
+  'UND_ERR_NOT_SUPPORTED',
+  'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH',
+]);
+
 /** Answers whether a request that got no answer would get none the next time either: it was refused before it was sent. */
 const isFinal = (error: Error): boolean =>
   egressRefusal(error) !== undefined ||
@@ -84,7 +91,7 @@ const isFinal = (error: Error): boolean =>
   error.name === 'SubstitutionError' ||
   error instanceof TypeError ||
   error instanceof RangeError ||
-  (error as { code?: string }).code === 'UND_ERR_INVALID_ARG';
+  UNSENDABLE.has((error as { code?: string }).code ?? '');
 
 /** What a paused program takes is noted from so many bytes on. */
 const NOTED = 256 * 1024;
@@ -364,11 +371,15 @@ export class Delivery {
   ): Promise<Fetched> {
     const { egress, integrations, hosts } = this.#deps;
     const entered: { leave?: Leave } = {};
-    let answered = false;
+    let answered: boolean | null = false;
     try {
       const fetched = await fetchFor(args, {
-        ...{ egress, integrations, substitutions, redact: this.#redact, log: this.#log, attempt, repeats },
+        ...{ egress, integrations, substitutions, redact: this.#redact, log: this.#log, attempt },
         ...{ isMocked: false, answers: [] },
+        repeats: (failure) => {
+          if (failure.error && isFinal(failure.error)) answered = null;
+          return repeats(failure);
+        },
         expects: this.#runnable.expects[this.#row.mapping ?? 0] ?? (() => false),
         input: (key) => (inputs as Record<string, unknown>)[key],
         integrationId: (key) => {
@@ -387,7 +398,7 @@ export class Delivery {
           return this.#place.granted;
         },
       });
-      answered = fetched.shown.response !== null;
+      if (fetched.shown.response !== null) answered = true;
       return fetched;
     } finally {
       entered.leave?.(answered);

@@ -105,7 +105,7 @@ describe('of a person that is deleted', () => {
     const ended = await world.create(telling('ended'));
     const waits = await world.create({ ...telling('waits'), paused: true });
     const runtime = world.start();
-    await world.capture(['visitor', 'other'].map(of));
+    await world.capture([{ event: 'seen', distinct_id: 'customer' }, ...['visitor', 'other'].map(of)]);
     await eventually(async () => (await world.history(ended)).length === 2);
     await world.capture([
       { event: '$identify', distinct_id: 'customer', properties: { $anon_distinct_id: 'visitor' } },

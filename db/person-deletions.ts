@@ -1,4 +1,5 @@
 import { instantOf, takeStamp } from './horizon.ts';
+import { personId } from './person-ids.ts';
 import type { Transaction } from './pool.ts';
 
 /** How long a deletion waits for events that are being stored for the same persons. */
@@ -7,6 +8,8 @@ const LOCK_TIMEOUT = '5s';
 export interface DeletedPerson {
   id: string;
   distinct_ids: number;
+  /** The ids of persons who have become part of it. What they did before is stored under these. */
+  absorbed: string[];
 }
 
 /** Which persons to delete: those with these ids, or those of these distinct ids. */
@@ -74,10 +77,31 @@ export async function deletePersons(
          person_version = excluded.person_version,
          person_created_at = excluded.person_created_at,
          changed_at = excluded.changed_at)
-     select id, count(*)::int as distinct_ids from gone group by id`,
+     select id, array_agg(distinct_id) as distinct_ids from gone group by id`,
     [projectId, ids, stamp],
   );
-  const counts = new Map(rows.map((row) => [row.id as string, row.distinct_ids as number]));
   await client.query('delete from persons where project_id = $1 and id = any($2::uuid[])', [projectId, ids]);
-  return ids.map((id) => ({ id, distinct_ids: counts.get(id) ?? 0 }));
+  const named = new Map<string, readonly string[]>(rows.map((row) => [row.id, row.distinct_ids]));
+  const created = new Map(
+    ids.map((id) => [id, (named.get(id) ?? []).map((one) => personId(projectId, one))] as const),
+  );
+  const living = await livingOf(client, projectId, [...created.values()].flat());
+  return ids.map((id) => ({
+    id,
+    distinct_ids: named.get(id)?.length ?? 0,
+    absorbed: (created.get(id) ?? []).filter((one) => one !== id && !living.has(one)),
+  }));
+}
+
+/** Which persons with these ids there are. */
+async function livingOf(
+  client: Transaction,
+  projectId: number,
+  ids: readonly string[],
+): Promise<Set<string>> {
+  const { rows } = await client.query(
+    'select id from persons where project_id = $1 and id = any($2::uuid[])',
+    [projectId, ids],
+  );
+  return new Set(rows.map((row) => row.id));
 }

@@ -90,6 +90,8 @@ export interface FetchContext {
   integrationId(key: string): number | undefined;
   /** Headers that are sent if the program does not name them. */
   headers?: Readonly<Record<string, string>>;
+  /** Headers that are sent whatever the program names. */
+  ownHeaders: Readonly<Record<string, string>>;
   /** Which attempt of the request this is. By default the first. */
   attempt?: number;
   /** Answers in how many milliseconds a failed attempt is repeated. Null: it is not. By default none is. */
@@ -176,6 +178,13 @@ function completed(headers: Record<string, string>, more: Readonly<Record<string
   return missing.length === 0 ? headers : { ...headers, ...Object.fromEntries(missing) };
 }
 
+/** Takes headers out that a program must not decide about, and puts ours in their place. */
+function withOwn(headers: Record<string, string>, own: Readonly<Record<string, string>>) {
+  const names = new Set(Object.keys(own).map((name) => name.toLowerCase()));
+  const others = Object.entries(headers).filter(([name]) => !names.has(name.toLowerCase()));
+  return { ...Object.fromEntries(others), ...own };
+}
+
 /** Makes one request for a program, or only shows it. Never throws because of the request, but if it is not the time for it. */
 export async function fetchFor(args: readonly unknown[], context: FetchContext): Promise<Fetched> {
   const { redact, log, isMocked, attempt = 1 } = context;
@@ -226,7 +235,8 @@ export async function fetchFor(args: readonly unknown[], context: FetchContext):
   };
   try {
     asked = askedOf(args);
-    const request = { ...asked.request, headers: completed(asked.request.headers, context.headers) };
+    const given = completed(asked.request.headers, context.headers);
+    const request = { ...asked.request, headers: withOwn(given, context.ownHeaders) };
     const complete = context.integrations.substitute(request, context.substitutions);
     // Also if nothing is sent: what cannot be signed fails in a test, too.
     const headers = asked.signing

@@ -2,6 +2,7 @@
 import type { Bytecode } from '../hog/bytecode/index.ts';
 import { type HostOptions, hostFunctions } from '../hog/host/index.ts';
 import { type Limits, type Outcome, type PausedState, resume, run } from '../hog/vm/index.ts';
+import { MOST_DEPTH, withDepth } from '../values/function-depth.ts';
 import {
   type MaskJob,
   type Match,
@@ -15,6 +16,7 @@ import {
 import { isHeavy } from './filter.ts';
 import { inOrder, nameInput, valueOfInput } from './input-values.ts';
 import type { InputSchema, StoredInputs } from './rules/definition.ts';
+import { depthOfGlobals } from './rules/depth.ts';
 import type { Frame } from './rules/frame.ts';
 import type { Globals } from './rules/globals.ts';
 import { MOST_PRINTED, printedText } from './rules/logs.ts';
@@ -270,11 +272,8 @@ function step(
   return { ...used, status: 'waits', call: outcome.call, state: outcome.state };
 }
 
-const COUNT = '$hog_function_execution_count';
-const MOST_EXECUTIONS = 10;
-
 const CAPTURED_TOO_OFTEN =
-  `postHogCapture was called from an event that already executed this function ${MOST_EXECUTIONS} times previously. ` +
+  `postHogCapture was called from an event that already executed this function ${MOST_DEPTH} times previously. ` +
   'To prevent unbounded infinite loops, the event was not captured.';
 
 /**
@@ -284,14 +283,14 @@ const CAPTURED_TOO_OFTEN =
 function capturedEvent(given: unknown, globals: Globals): Record<string, unknown> | undefined {
   const asked = (typeof given === 'object' && given !== null ? given : {}) as Record<string, unknown>;
   if (!asked.event) throw new Error("[HogFunction] - postHogCapture call missing 'event' property");
-  const event = globals.event as { distinct_id?: string; properties?: Record<string, unknown> };
+  const event = globals.event as { distinct_id?: string };
   const person = globals.person as { id?: string } | undefined;
-  const count = Number(event.properties?.[COUNT] ?? 0) || 0;
-  if (count >= MOST_EXECUTIONS) return undefined;
+  const depth = depthOfGlobals(globals);
+  if (depth >= MOST_DEPTH) return undefined;
   return {
     event: asked.event,
     distinct_id: asked.distinct_id || event.distinct_id || person?.id,
-    properties: { ...(asked.properties as object), [COUNT]: count + 1 },
+    properties: withDepth({ ...(asked.properties as object) }, depth + 1),
   };
 }
 

@@ -50,7 +50,7 @@ export async function removePersons(
   products: readonly Product[],
 ): Promise<DeletedPerson[]> {
   const deleted = await deletePersons(client, projectId, doomed);
-  const ids = deleted.map((one) => one.id);
+  const ids = deleted.flatMap(({ id, absorbed }) => [id, ...absorbed]);
   if (ids.length > 0) for (const product of products) await product.personsDeleted?.(client, projectId, ids);
   return deleted;
 }

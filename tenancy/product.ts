@@ -68,7 +68,8 @@ export interface Product<Deps = never> {
    */
   personsMerged?(client: Transaction, merges: readonly PersonMerge[]): Promise<void>;
   /**
-   * Runs in the transaction that deletes persons of a project, after the deletion. If this throws, the persons stay.
+   * Runs in the transaction that deletes persons of a project, after the deletion. The ids are theirs, and those of persons who
+   * have become part of them. If this throws, the persons stay.
    */
   personsDeleted?(client: Transaction, projectId: number, personIds: readonly string[]): Promise<void>;
   /**

@@ -52,6 +52,8 @@ export interface CaptureRequest {
   query: Query;
   ip: string | undefined;
   isEngage: boolean;
+  /** How many functions, one after the other, have led to the request. */
+  depth: number;
   v1?: V1Headers & { token: string | undefined };
 }
 
@@ -105,6 +107,7 @@ export function createCapture(deps: {
     checkToken,
     sentAt: lastOf(request.query._),
     isEngage: request.isEngage,
+    depth: request.depth,
     token: tokenOf(request),
     expect: (events) => gate.expect(request.ticket, events * EVENT_BYTES),
     ...(request.v1 ? { v1: request.v1 } : {}),

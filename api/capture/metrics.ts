@@ -24,7 +24,9 @@ export function createCaptureMetrics(registry: Registry, gate: Gate) {
   });
   const refusedBodies = new Counter({
     name: 'sluice_capture_refused_bodies_total',
-    help: 'Capture bodies that could not be decoded, or were too large after it, by reason. None of their events is stored.',
+    help:
+      'Capture bodies that could not be decoded, were too large after it, or come out of a circle of functions, by reason. ' +
+      'None of their events is stored.',
     labelNames: ['reason'] as const,
     registers,
   });

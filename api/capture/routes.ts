@@ -1,6 +1,7 @@
 import { MAX_BODY_BYTES, tooLarge } from '../../capture/decode/limits.ts';
 import type { Warnings } from '../../capture/warnings.ts';
 import { clientAddress } from '../../values/clients.ts';
+import { depthOfRequest } from '../../values/function-depth.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { freeForm } from '../fields.ts';
 import type { Answer } from '../public/answer.ts';
@@ -54,6 +55,7 @@ function toCapture(incoming: Incoming, isEngage: boolean): CaptureRequest {
     query: request.query as CaptureRequest['query'],
     ip: clientAddress(ip),
     isEngage,
+    depth: depthOfRequest(headers),
   };
 }
 

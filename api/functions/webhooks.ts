@@ -22,10 +22,10 @@ import {
   BodyError,
   faulty,
   MOST_WEBHOOK_BYTES,
-  seenRequest,
   TOO_LARGE,
   UNKNOWN,
   type WebhookAnswer,
+  webhookRequest,
 } from '../../functions/rules/webhook.ts';
 import { RunnerBusyError } from '../../functions/runner.ts';
 import { Refusal } from '../../refusals.ts';
@@ -158,7 +158,7 @@ export function webhookRoutes(lane: Lane, deps: ApiDependencies & { warnings: Wa
     const method = request.raw.method as string;
     const query = request.query as Query;
     try {
-      const seen = seenRequest({ method, headers, query, ip: clientAddress(ip), body });
+      const asked = webhookRequest({ method, headers, query, ip: clientAddress(ip), body });
       const run = {
         ...{ runner, integrations, keyring },
         capture: (...event: Parameters<typeof capture>) =>
@@ -166,7 +166,7 @@ export function webhookRoutes(lane: Lane, deps: ApiDependencies & { warnings: Wa
             throw refusal(error);
           }),
       };
-      const { answer, entry, cost, queued } = await answerWebhook(run, webhook, seen);
+      const { answer, entry, cost, queued } = await answerWebhook(run, webhook, asked);
       if (queued) {
         if (await hasBacklog(lanePool, queued, MOST_QUEUED)) {
           throw errors.unavailable(

@@ -4,7 +4,7 @@
 import Fastify from 'fastify';
 import type { CapturedEvent } from '../../capture/captured-event.ts';
 import { createIngest } from '../../capture/ingest.ts';
-import { personId } from '../../capture/persons/identity.ts';
+import { personId } from '../../db/person-ids.ts';
 import { createPool } from '../../db/pool.ts';
 
 interface WireEvent {

@@ -1,3 +1,5 @@
+import { TOO_DEEP } from '../../values/function-depth.ts';
+
 /**
  * The most that a request may carry, both compressed and decompressed: 20 MiB. A body of exactly this size is accepted.
  */
@@ -34,6 +36,7 @@ export const REFUSAL_REASONS = [
   'no_event',
   'body_too_large',
   'too_many_events',
+  'function_circle',
 ] as const;
 
 export type RefusalReason = (typeof REFUSAL_REASONS)[number];
@@ -76,6 +79,9 @@ export function tooLarge(what: string): DecodeError {
     413,
   );
 }
+
+/** Too many functions, one after the other, have led to the request. */
+export const inCircle = () => new DecodeError('function_circle', TOO_DEEP);
 
 export function tooMany(events: number): DecodeError {
   return new DecodeError(

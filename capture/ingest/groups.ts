@@ -6,6 +6,7 @@ import {
   readGroupTypes,
   writeGroups,
 } from '../../db/group-writes.ts';
+import { groupId } from '../../db/person-ids.ts';
 import type { Transaction } from '../../db/pool.ts';
 import {
   GROUP_IDENTIFY,
@@ -15,7 +16,6 @@ import {
   MOST_GROUP_PROPERTIES,
   membershipsOf,
 } from '../persons/groups.ts';
-import { groupId } from '../persons/identity.ts';
 import type { PersonNotice } from '../persons/notice.ts';
 import { put } from '../persons/update.ts';
 import { type PendingEvent, propertiesText } from './event-row.ts';

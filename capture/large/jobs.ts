@@ -29,7 +29,7 @@ export interface BodyProject {
 interface Parsing {
   json: Uint8Array;
   formToken: string | undefined;
-  context: Pick<ParseContext, 'now' | 'ip' | 'sentAt' | 'isEngage' | 'v1' | 'token'>;
+  context: Pick<ParseContext, 'now' | 'ip' | 'sentAt' | 'isEngage' | 'v1' | 'token' | 'depth'>;
   project: BodyProject;
 }
 

@@ -1,8 +1,9 @@
 import { nextTurn } from '../../db/loop-turns.ts';
+import { MOST_DEPTH, withLeastDepth } from '../../values/function-depth.ts';
 import { cleanValue } from '../../values/texts.ts';
 import type { CapturedEvent } from '../captured-event.ts';
 import { type Decoded, Unparsed } from '../decode/json.ts';
-import { DecodeError, MAX_EVENTS, tooMany } from '../decode/limits.ts';
+import { DecodeError, inCircle, MAX_EVENTS, tooMany } from '../decode/limits.ts';
 import type { Obstacle } from '../decode/outline.ts';
 import {
   type Envelope,
@@ -44,6 +45,8 @@ export interface ParseContext {
   v1?: V1Headers;
   /** A project key from outside of the body: bearer token or query. */
   token?: string | undefined;
+  /** How many functions, one after the other, have led to the request. */
+  depth?: number;
   /** Called with the number of events, before they are created. */
   expect?: (events: number) => void;
 }
@@ -146,7 +149,7 @@ class EventParser {
   }
 
   #read(event: Fields, index: number, mayNeedCleaning: boolean): void {
-    const { now, ip, newUuid, isEngage, v1 } = this.#context;
+    const { now, ip, newUuid, isEngage, v1, depth = 0 } = this.#context;
     const { historical } = this.#envelope;
     const cleaned = mayNeedCleaning ? cleanValue(event).changed : 0;
     const unreadable = v1 ? fromV1(event, v1) : [];
@@ -198,7 +201,8 @@ class EventParser {
       uuid,
       event: name.text,
       distinct_id: distinctId.text,
-      properties,
+      // Imported events trigger no function.
+      properties: historical ? properties : withLeastDepth(properties, depth),
       timestamp: moment.milliseconds,
       received_at: now,
       ip,
@@ -254,6 +258,7 @@ export function parseEvents(decoded: Decoded, context: ParseContext): Parsed | P
 function parseAll(decoded: Decoded, context: ParseContext): Parsed | Promise<Parsed> {
   const envelope = readEnvelope(decoded);
   if (context.v1) envelope.sentAt = v1SentAt(context.v1, (decoded.root as Fields).created_at);
+  if ((context.depth ?? 0) > MOST_DEPTH && !envelope.historical) throw inCircle();
   const parser = new EventParser(envelope, context);
   const events = decoded.count ?? envelope.events.length;
   if (events > MAX_EVENTS) throw tooMany(events);

@@ -1,6 +1,7 @@
+import { personId } from '../../db/person-ids.ts';
 import { type CapturedEvent, storableTime } from '../captured-event.ts';
 import { GROUP_IDENTIFY } from './groups.ts';
-import { COOKIELESS_ID, mergeOf, personId } from './identity.ts';
+import { COOKIELESS_ID, mergeOf } from './identity.ts';
 import type { PersonNotice } from './notice.ts';
 import { type Changes, type Effect, effectOf, own, put } from './update.ts';
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Bytecode } from '../../hog/bytecode/index.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
+import { MOST_DEPTH, TOO_DEEP, withLeastDepth } from '../../values/function-depth.ts';
 import { IntegrationError, type Integrations, type Substitution } from '../effects.ts';
 import type { Entry } from '../journal.ts';
 import { openInputs } from '../reads/secrets.ts';
@@ -16,10 +17,11 @@ import {
   answerOf,
   DISABLED,
   FINISHED,
+  IN_CIRCLE,
   QUEUED,
-  type SeenRequest,
   UNHANDLED,
   type WebhookAnswer,
+  type WebhookRequest,
 } from '../rules/webhook.ts';
 import { integrationInputs, type Step } from '../run.ts';
 import { type Runner, RunnerLimitError } from '../runner.ts';
@@ -71,7 +73,7 @@ const TOO_LATE = 'The function waited longer than the request may take and was e
 export async function answerWebhook(
   deps: AnswerWebhookDependencies,
   webhook: SourceWebhookRow,
-  request: SeenRequest,
+  request: WebhookRequest,
 ): Promise<AnsweredWebhook> {
   return new Run(deps, webhook, request).answer();
 }
@@ -79,7 +81,7 @@ export async function answerWebhook(
 class Run {
   readonly #deps: AnswerWebhookDependencies;
   readonly #webhook: SourceWebhookRow;
-  readonly #request: SeenRequest;
+  readonly #request: WebhookRequest;
   readonly #instanceId = randomUUID();
   readonly #log: InvocationLog;
   readonly #counts = new Map<string, Entry['counts'][number]>();
@@ -87,7 +89,7 @@ class Run {
   readonly #frame = { now: Date.now(), seed: Math.floor(Math.random() * 2 ** 31) };
   #redact = redactor([], {});
 
-  constructor(deps: AnswerWebhookDependencies, webhook: SourceWebhookRow, request: SeenRequest) {
+  constructor(deps: AnswerWebhookDependencies, webhook: SourceWebhookRow, request: WebhookRequest) {
     this.#deps = deps;
     this.#webhook = webhook;
     this.#request = request;
@@ -102,6 +104,10 @@ class Run {
       return this.#answered(DISABLED);
     }
     this.#count('other', 'triggered');
+    if (this.#request.depth > MOST_DEPTH) {
+      this.#fail(TOO_DEEP);
+      return this.#answered(IN_CIRCLE);
+    }
     if (state === STATE.degraded) {
       this.#log.add('warn', 'Function scheduled for future execution due to degraded state');
       return this.#answered(ACCEPTED, { isQueued: true });
@@ -211,10 +217,11 @@ class Run {
       project: { id, name: '', url: '' },
       source: { name: name ?? '', url: `/project/${id}/functions/${functionId}` },
       event: {
-        ...{ uuid: this.#instanceId, event: '$incoming_webhook', distinct_id: '', properties: {} },
+        ...{ uuid: this.#instanceId, event: '$incoming_webhook', distinct_id: '' },
+        properties: withLeastDepth({}, this.#request.depth),
         ...{ timestamp: new Date(this.#frame.now).toISOString(), elements_chain: '', url: '' },
       },
-      request: this.#request,
+      request: this.#request.seen,
       groups: {},
       variables: {},
     };

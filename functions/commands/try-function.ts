@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Egress } from '../../egress/egress.ts';
 import type { Bytecode } from '../../hog/bytecode/index.ts';
 import { refuse } from '../../refusals.ts';
+import { depthHeader } from '../../values/function-depth.ts';
 import type { FunctionCompiler } from '../compiler.ts';
 import {
   fetchFor,
@@ -13,6 +14,7 @@ import {
 import { withPlace } from '../failure-place.ts';
 import { completedLine, integrationsOf, redactorOf } from '../invocation.ts';
 import type { CompiledContent } from '../rules/definition.ts';
+import { depthOfGlobals } from '../rules/depth.ts';
 import type { Frame } from '../rules/frame.ts';
 import { filterGlobals, type Globals, seenBy } from '../rules/globals.ts';
 import { InvocationLog, type LogEntry } from '../rules/logs.ts';
@@ -268,6 +270,7 @@ class Attempt {
       answers: this.#trial.answers ?? [],
       input: (key) => (globals.inputs as Record<string, unknown>)[key],
       integrationId: (key) => idOf(variant.inputs[key]?.value),
+      ownHeaders: depthHeader(depthOfGlobals(globals)),
       signal: this.#signal,
     });
     tried.fetches.push(this.#room.value(shown) === shown ? shown : this.#cut(shown));

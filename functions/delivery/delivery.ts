@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Egress } from '../../egress/egress.ts';
 import { egressRefusal } from '../../egress/egress-refused.ts';
+import { depthHeader } from '../../values/function-depth.ts';
 import type { FunctionCompiler } from '../compiler.ts';
 import {
   type Fetched,
@@ -16,6 +17,7 @@ import { withPlace } from '../failure-place.ts';
 import { completedLine, integrationsOf, redactorOf } from '../invocation.ts';
 import { type Count, Counts } from '../rows/counts.ts';
 import type { QueueRow } from '../rows/queue.ts';
+import { depthOfGlobals } from '../rules/depth.ts';
 import type { Frame } from '../rules/frame.ts';
 import { type Globals, seenBy } from '../rules/globals.ts';
 import { InvocationLog, type LogEntry } from '../rules/logs.ts';
@@ -75,6 +77,13 @@ export interface Outcome {
   cost: number;
 }
 
+/** What undici says of a request that it does not send, whoever it is for: of a header, or of a length that is not that of the body. */
+const UNSENDABLE = new Set([
+  'UND_ERR_INVALID_ARG',
+  'UND_ERR_NOT_SUPPORTED',
+  'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH',
+]);
+
 /** Answers whether a request that got no answer would get none the next time either: it was refused before it was sent. */
 const isFinal = (error: Error): boolean =>
   egressRefusal(error) !== undefined ||
@@ -82,7 +91,7 @@ const isFinal = (error: Error): boolean =>
   error.name === 'SubstitutionError' ||
   error instanceof TypeError ||
   error instanceof RangeError ||
-  (error as { code?: string }).code === 'UND_ERR_INVALID_ARG';
+  UNSENDABLE.has((error as { code?: string }).code ?? '');
 
 /** What a paused program takes is noted from so many bytes on. */
 const NOTED = 256 * 1024;
@@ -362,11 +371,15 @@ export class Delivery {
   ): Promise<Fetched> {
     const { egress, integrations, hosts } = this.#deps;
     const entered: { leave?: Leave } = {};
-    let answered = false;
+    let answered: boolean | null = false;
     try {
       const fetched = await fetchFor(args, {
-        ...{ egress, integrations, substitutions, redact: this.#redact, log: this.#log, attempt, repeats },
+        ...{ egress, integrations, substitutions, redact: this.#redact, log: this.#log, attempt },
         ...{ isMocked: false, answers: [] },
+        repeats: (failure) => {
+          if (failure.error && isFinal(failure.error)) answered = null;
+          return repeats(failure);
+        },
         expects: this.#runnable.expects[this.#row.mapping ?? 0] ?? (() => false),
         input: (key) => (inputs as Record<string, unknown>)[key],
         integrationId: (key) => {
@@ -374,6 +387,7 @@ export class Delivery {
           return typeof value === 'number' ? value : undefined;
         },
         headers: this.#headers,
+        ownHeaders: depthHeader(depthOfGlobals(this.#globals)),
         enter: async (host) => {
           // What one project asks of a host does not count against another one.
           entered.leave = hosts.enter(`${this.#row.project_id} ${host}`, host);
@@ -384,7 +398,7 @@ export class Delivery {
           return this.#place.granted;
         },
       });
-      answered = fetched.shown.response !== null;
+      if (fetched.shown.response !== null) answered = true;
       return fetched;
     } finally {
       entered.leave?.(answered);

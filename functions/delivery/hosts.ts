@@ -10,8 +10,11 @@ interface Host {
   pause: number;
 }
 
-/** A request has ended. `answered`: whether there was any answer of the server. */
-export type Leave = (answered: boolean, now?: number) => void;
+/**
+ * A request has ended. `answered`: whether there was any answer of the server. Null: the request was refused before it was sent,
+ * which says nothing about the server.
+ */
+export type Leave = (answered: boolean | null, now?: number) => void;
 
 /** After so many failures one after the other, a host is left alone. */
 const MOST_FAILURES = 10;
@@ -49,14 +52,18 @@ export class Hosts {
     return (answered, then = Date.now()) => this.#leave(name, { answered, isProbe }, then);
   }
 
-  #leave(name: string, { answered, isProbe }: { answered: boolean; isProbe: boolean }, now: number): void {
+  #leave(
+    name: string,
+    { answered, isProbe }: { answered: boolean | null; isProbe: boolean },
+    now: number,
+  ): void {
     const host = this.#of(name);
     host.inFlight -= 1;
     if (answered) {
       host.failures = 0;
       host.closedUntil = 0;
       host.pause = FIRST_PAUSE;
-    } else {
+    } else if (answered === false) {
       host.failures += 1;
       // What was under way when the host was left alone says nothing about how long it stays silent.
       if (isProbe || (host.failures >= MOST_FAILURES && host.closedUntil === 0)) {

@@ -4,9 +4,9 @@ import { GROUPS } from './events.ts';
 import type { FunctionKey } from './functions.ts';
 import type { NewInvocation } from './queue.ts';
 
-/** Whether nobody has deleted the person of event `e` since the positions `t` were kept. */
+/** Whether nobody has deleted the person of event `e` since it came in. */
 const KNOWN = `not exists (select from function_forgotten_persons f where f.project_id = t.project_id
-  and f.person_id = e.person_id and f.forgotten_at >= t.created_at)`;
+  and f.person_id = e.person_id and f.forgotten_at >= e.created_at)`;
 /** Whether the function of positions `p` has run since they were kept. If it was switched off meanwhile, they end as well. */
 const RUNS = `exists (select from functions f where f.project_id = p.project_id and f.id = p.function_id
   and f.enabled and f.deleted_at is null and f.enabled_at <= p.created_at)`;
@@ -137,9 +137,17 @@ export async function cancelPositions(
   return rows[0].count;
 }
 
+/** Whether functions of project `p` have still to see events that are stored, or to queue their positions. */
+const hasLeft = (
+  p: string,
+  until: string,
+) => `(exists (select from function_floods o where o.project_id = ${p})
+  or exists (select from function_late_batches l where l.project_id = ${p})
+  or exists (select from function_batches b where ${p} = any(b.projects) and b.noted_at <= ${until}))`;
+
 /**
- * Leaves out of what is kept until now the events of persons that are deleted. They are noted, because positions name no
- * persons, and there may be very many of them.
+ * Leaves the events of persons that are deleted out of what functions have still to see, and of what is kept as positions. They
+ * are noted, because neither names persons, and there may be very many of them.
  */
 export async function forgetInPositions(
   queryable: Queryable,
@@ -149,18 +157,18 @@ export async function forgetInPositions(
   await queryable.query(
     `insert into function_forgotten_persons (project_id, person_id)
      select $1, person_id from unnest($2::uuid[]) as person_id
-     where exists (select from function_floods where project_id = $1)
+     where ${hasLeft('$1::int', 'clock_timestamp()')}
      on conflict (project_id, person_id) do update set forgotten_at = clock_timestamp()`,
     [projectId, personIds],
   );
 }
 
-/** Deletes notes of persons in projects that have no positions any more. Returns how many. */
+/** Deletes notes of persons that nothing needs any more which was there before them. Returns how many. */
 export async function deleteForgotten(queryable: Queryable, limit: number): Promise<number> {
   const { rowCount } = await queryable.query(
     `delete from function_forgotten_persons where ctid = any(array(
        select f.ctid from function_forgotten_persons f
-       where not exists (select from function_floods o where o.project_id = f.project_id) limit $1))`,
+       where not ${hasLeft('f.project_id', 'f.forgotten_at')} limit $1))`,
     [limit],
   );
   return rowCount ?? 0;

@@ -172,8 +172,8 @@ export interface Dispatched {
 }
 
 /**
- * Queues invocations, but for those of functions that keep positions only, which stays so until the transaction ends. Counts,
- * and deletes batches. It is one statement, because each one waits for the processor when the machine is full. Returns what
+ * Queues invocations, but for those of functions that keep positions only, which stays so until the transaction ends, and those
+ * of persons that were deleted since their events came in. Counts, and deletes batches. It is one statement, because each one waits for the processor when the machine is full. Returns what
  * was claimed, and the functions that keep positions.
  */
 export async function queueDispatched(
@@ -193,6 +193,8 @@ export async function queueDispatched(
          clock_timestamp() + case is_claimed when 1 then $15::int else 0 end * interval '1 second'
        from unnest(${GIVEN}, $13::int[]) as i (${COLUMNS}, is_claimed)
        where function_id not in (select function_id from flooded)
+         and not exists (select from function_forgotten_persons f
+           where f.project_id = i.project_id and f.person_id = i.person_id and f.forgotten_at >= i.clock)
        returning *)
      select ${CLAIMED_COLUMNS.join(', ')}, null::uuid as was_lease, created_at as was_due, null::uuid as flooded
        from queued where lease is not null

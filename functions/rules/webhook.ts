@@ -1,4 +1,5 @@
 // Requests to functions that take them, and what such functions answer.
+import { DEPTH_HEADER, depthOfRequest, TOO_DEEP } from '../../values/function-depth.ts';
 import { isObject } from '../../values/json-object.ts';
 import { exceeds } from '../../values/nesting.ts';
 
@@ -21,6 +22,13 @@ export interface SeenRequest {
   stringBody: string;
 }
 
+/** A request for a function. */
+export interface WebhookRequest {
+  seen: SeenRequest;
+  /** How many functions, one after the other, have led to it. */
+  depth: number;
+}
+
 export interface WebhookAnswer {
   status: number;
   body: Buffer;
@@ -33,10 +41,11 @@ export const MOST_WEBHOOK_BYTES = 512_000;
 const DEEPEST = 200;
 const LONGEST_ANSWER = 256 * 1024;
 
-/** Headers that say something of the way that a request has taken, or belong to somebody's browser. */
+/** Headers that are for Sluice, say something of the way that a request has taken, or belong to somebody's browser. */
 const LEFT_OUT = new Set([
   ...['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-port', 'forwarded'],
   ...['x-real-ip', 'true-client-ip', 'cookie', 'x-csrftoken', 'proxy-authorization', 'referer'],
+  DEPTH_HEADER.toLowerCase(),
 ]);
 
 /** The body of a request cannot be read. The message says why. */
@@ -68,6 +77,12 @@ function parsedBody(text: string, contentType: string): unknown {
     throw new BodyError('The body is not valid JSON.');
   }
 }
+
+/** Reads a request. Throws a BodyError. */
+export const webhookRequest = (request: IncomingRequest): WebhookRequest => ({
+  seen: seenRequest(request),
+  depth: depthOfRequest(request.headers),
+});
 
 /** Returns what a program sees of a request. Throws a BodyError. */
 export function seenRequest({ method, headers, query, ip, body }: IncomingRequest): SeenRequest {
@@ -106,6 +121,7 @@ export const DISABLED = json(429, { error: 'Disabled' });
 export const UNHANDLED = json(500, { status: 'Unhandled error' });
 export const UNKNOWN = json(404, { error: 'Not found' });
 export const TOO_LARGE = { error: 'Request entity too large' };
+export const IN_CIRCLE = json(400, { error: TOO_DEEP });
 export const faulty = (status: number, error: string) => json(status, { error });
 
 /** Reads the answer that a program returned. Undefined: it leaves the answer to us. */

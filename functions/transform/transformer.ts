@@ -8,6 +8,7 @@ import { refuse } from '../../refusals.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { Registry } from '../../telemetry/metrics.ts';
 import { cacheOfSize } from '../../values/cache-of-size.ts';
+import { depthOf, withLeastDepth } from '../../values/function-depth.ts';
 import { Ledger } from '../ledger.ts';
 import { transformationVersion } from '../rows/transformations.ts';
 import { type Applied, type Room, Transformations } from './apply.ts';
@@ -304,7 +305,8 @@ class RunningTransformer implements Transformer {
       if (decided.changes.length > 0) {
         event.event = decided.event;
         event.distinct_id = decided.distinct_id;
-        event.properties = decided.properties;
+        // No transformation may hide which functions have led to an event: a circle of them would be endless.
+        event.properties = withLeastDepth(decided.properties, depthOf(event.properties));
         event.transformations = decided.changes;
         const { $ip: ip } = decided.properties;
         event.ip = typeof ip === 'string' ? ip : undefined;

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createIngest, type Ingest } from '../../capture/ingest.ts';
-import { groupId } from '../../capture/persons/identity.ts';
 import { deleteGroup } from '../../db/groups.ts';
 import { closeHorizon } from '../../db/horizon.ts';
+import { groupId } from '../../db/person-ids.ts';
 import { createPool, type Pool, transaction } from '../../db/pool.ts';
 import { databaseForFile } from '../support/database.ts';
 import { eventually, PATIENCE } from '../support/eventually.ts';

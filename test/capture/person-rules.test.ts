@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { limitPersonChanges } from '../../capture/parse/event.ts';
-import { personId } from '../../capture/persons/identity.ts';
 import { idKey, People, type StoredPerson } from '../../capture/persons/people.ts';
+import { personId } from '../../db/person-ids.ts';
 import { rounds } from '../support/rounds.ts';
 import {
   modelOf,

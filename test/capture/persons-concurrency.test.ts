@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { personId } from '../../capture/persons/identity.ts';
+import { personId } from '../../db/person-ids.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { createTenant, type Tenant } from '../support/api.ts';
 import { databaseForFile } from '../support/database.ts';

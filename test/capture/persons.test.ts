@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { CapturedEvent } from '../../capture/captured-event.ts';
 import { createIngest, type Ingest } from '../../capture/ingest.ts';
 import { limitPersonChanges } from '../../capture/parse/event.ts';
-import { personId } from '../../capture/persons/identity.ts';
+import { personId } from '../../db/person-ids.ts';
 import { createPool, type Pool } from '../../db/pool.ts';
 import { databaseForFile } from '../support/database.ts';
 import { PATIENCE } from '../support/eventually.ts';

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { transaction } from '../../../db/pool.ts';
+import { deleteForgotten } from '../../../functions/rows/positions.ts';
 import { deleteOfPersons } from '../../../functions/rows/upkeep.ts';
 import { PRODUCTS } from '../../../products.ts';
 import { TENANCY_STEPS } from '../../../tenancy/maintenance.ts';
@@ -63,6 +64,77 @@ test('a project that is deleted while its functions run takes all of it along, a
   expect(await world.history(id)).toHaveLength(1_000);
   expect(new Set((await world.history(id)).map((one) => one.status))).toEqual(new Set(['succeeded']));
   await world.change(id, { enabled: false });
+});
+
+describe('of a person that is deleted', () => {
+  const remove = async (distinctId: string) => {
+    const { rows } = await world.api.pool.query(
+      'select person_id as id from person_distinct_ids where project_id = $1 and distinct_id = $2',
+      [world.anna.projectId, distinctId],
+    );
+    const path = `/api/projects/${world.anna.projectId}/persons/${rows[0].id}/`;
+    const answer = await world.api.request(world.anna, 'DELETE', path);
+    expect(answer.statusCode).toBeLessThan(300);
+  };
+  const of = (distinctId: string) => ({
+    ...{ event: 'paid', distinct_id: distinctId },
+    properties: { id: distinctId, $set: { mail: `${distinctId}@example.com` } },
+  });
+  /** A function that tells others of its person, in its log, too. */
+  const telling = (path: string) => ({
+    ...{ ...sender(world.url(path), paid), delivery: { retry: { max_attempts: 1 } } },
+    hog: "print(person.properties.mail)\nfetch(inputs.url, {'body': {'mail': person.properties.mail}})",
+  });
+  const saying = async (text: string) => {
+    const counts: Record<string, number> = {};
+    for (const table of ['function_queue', 'function_invocations', 'function_logs']) {
+      const { rows } = await world.api.pool.query(
+        `select count(*)::int as count from ${table} t where project_id = $1 and t::text like $2`,
+        [world.anna.projectId, `%${text}%`],
+      );
+      if (rows[0].count > 0) counts[table] = rows[0].count;
+    }
+    return counts;
+  };
+
+  test('what somebody did who became part of it goes, too: what waits, what has ended, and their logs', async () => {
+    world.answer((_arrival, response) => {
+      response.statusCode = 422;
+      response.end('no');
+    });
+    const ended = await world.create(telling('ended'));
+    const waits = await world.create({ ...telling('waits'), paused: true });
+    const runtime = world.start();
+    await world.capture([{ event: 'seen', distinct_id: 'customer' }, ...['visitor', 'other'].map(of)]);
+    await eventually(async () => (await world.history(ended)).length === 2);
+    await world.capture([
+      { event: '$identify', distinct_id: 'customer', properties: { $anon_distinct_id: 'visitor' } },
+    ]);
+    expect(await saying('visitor')).toEqual({ function_queue: 1, function_invocations: 1, function_logs: 1 });
+    await remove('customer');
+    expect(await saying('visitor')).toEqual({});
+    expect(await saying('other')).toEqual({ function_queue: 1, function_invocations: 1, function_logs: 1 });
+    await world.change(ended, { enabled: false });
+    await world.change(waits, { enabled: false });
+    await world.idle();
+    await world.stop(runtime);
+  });
+
+  test('what functions have still to see is left out, and what the same person does later is delivered', async () => {
+    const id = await world.create(sender(world.url('late'), paid));
+    await world.capture(['ghost', 'guest'].map(of));
+    await remove('ghost');
+    await world.capture([{ ...of('ghost'), properties: { id: 'again' } }]);
+    const runtime = world.start();
+    await world.idle();
+    const bodies = world.arrivals
+      .filter(({ path }) => path === 'late')
+      .map(({ body }) => JSON.parse(body).id);
+    expect(bodies.sort()).toEqual(['again', 'guest']);
+    expect(await deleteForgotten(world.api.pool, 100)).toBe(1);
+    await world.change(id, { enabled: false });
+    await world.stop(runtime);
+  });
 });
 
 describe('of a person that is deleted nothing is left', () => {

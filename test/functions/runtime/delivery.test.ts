@@ -255,6 +255,38 @@ describe('an attempt that fails', () => {
     await world.change(id, { enabled: false });
   });
 
+  test('is final if the request is not sent, and the host is not left alone because of it', async () => {
+    const wrong = {
+      length: "'content-length': '3'",
+      expect: "'expect': '100-continue'",
+      text: "'x-text': 'one\\ntwo'",
+    };
+    const ids = new Map<string, string>();
+    for (const [name, header] of Object.entries(wrong)) {
+      const hog = `fetch('${world.url()}', {'headers': {${header}}, 'body': {'id': 1}})`;
+      ids.set(name, await world.create({ ...paid(), hog }));
+    }
+    const refused = await world.create({ ...paid(), hog: "fetch('http://169.254.169.254/', {'body': {}})" });
+    const many = 30;
+    await world.capture(Array.from({ length: many }, (_, id) => pay(id)));
+    await world.capture([pay(many)]);
+    const began = Date.now();
+    await world.idle();
+    // Whoever leaves a host alone does so for 5 seconds at least.
+    expect(Date.now() - began).toBeLessThan(4_500);
+    for (const id of [...ids.values(), refused]) {
+      const history = await world.history(id);
+      expect(history.map(({ status }) => status)).toEqual(Array.from({ length: many + 1 }, () => 'failed'));
+      expect(history.every(({ attempts }) => (attempts as unknown[]).length === 1)).toBe(true);
+    }
+    expect(world.arrivals).toEqual([]);
+    const id = await world.create(paid());
+    await world.capture([pay(99)]);
+    await world.idle();
+    expect(bodies()).toEqual([{ name: 'paid', id: 99 }]);
+    for (const one of [...ids.values(), refused, id]) await world.change(one, { enabled: false });
+  });
+
   test('waits as long as the server says', async () => {
     let left = 1;
     world.answer((_arrival, response) => {

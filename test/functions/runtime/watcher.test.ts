@@ -100,9 +100,12 @@ test('what a run takes is charged: a slow target degrades its function, which is
     'insert into function_states (project_id, function_id, tokens) values ($1, $2, 8001)',
     [world.anna.projectId, slow],
   );
-  await world.capture(Array.from({ length: 6 }, () => ({ event: 'slow' })));
-  // On a slow machine some runs take longer than they may, and are tried again much later. They are charged, too.
+  // On a slow machine some runs take longer than they may, and are tried again much later. They are charged, too. Meanwhile tokens
+  // come back, so there are more runs if they have not taken enough.
   const { tokens } = await eventually(async () => {
+    await world.capture(Array.from({ length: 6 }, () => ({ event: 'slow' })));
+    await eventually(async () => (await world.history(slow)).length > 0);
+    await world.idle();
     const now = await status(slow);
     return now.state === 2 && now;
   });

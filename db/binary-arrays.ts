@@ -108,6 +108,9 @@ function texts(oid: number, prefix: number | undefined, elements: readonly strin
   return end(bytes, elements.length, at);
 }
 
+/** Stands for no text in an array of texts, which holds no nulls. */
+export const NO_TEXT = '';
+
 export const textArray = (elements: readonly string[]): Buffer => texts(OIDS.text, undefined, elements);
 
 /** JSON texts. */

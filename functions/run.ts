@@ -290,7 +290,7 @@ function capturedEvent(given: unknown, globals: Globals): Record<string, unknown
   return {
     event: asked.event,
     distinct_id: asked.distinct_id || event.distinct_id || person?.id,
-    properties: withDepth({ ...(asked.properties as object) }, depth + 1),
+    properties: withDepth(asked.properties as Record<string, unknown>, depth + 1),
   };
 }
 

@@ -150,20 +150,21 @@ export class Results {
 
   /** Returns of which results the lease still held. */
   #store(results: readonly Result[]): Promise<ReadonlySet<number>> {
-    const storable = results.flatMap((one) => this.#storable(one));
-    const costs = costsOf(results);
-    const inOrder = results.filter(({ row, outcome }) => row.line && outcome.status !== 'postponed');
-    if (costs.length === 0 && inOrder.length === 0) return storeResults(this.#pool, storable);
+    const stored = results.flatMap((one) => this.#stored(one));
+    if (linesOf(results).length === 0 && costsOf(results).length === 0)
+      return storeResults(this.#pool, stored);
     return transaction(this.#pool, async (client) => {
-      const ours = await storeResults(client, storable);
-      await wakeNext(client, linesOf(inOrder.filter(({ row }) => ours.has(row.seq))));
-      const changes = await charge(client, costsOf(results.filter(({ row }) => ours.has(row.seq))), WATCHER);
+      const seqs = await storeResults(client, stored);
+      const ours = results.filter(({ row }) => seqs.has(row.seq));
+      await wakeNext(client, linesOf(ours));
+      const changes = await charge(client, costsOf(ours), WATCHER);
       await addLogs(client, changes.map(stateLine));
-      return ours;
+      return seqs;
     });
   }
 
-  #storable({ row: { seq }, lease, outcome, attempts, progress }: Result): StoredResult[] {
+  /** What is stored of a result. Nothing, if the invocation is known to belong to somebody else. */
+  #stored({ row: { seq }, lease, outcome, attempts, progress }: Result): StoredResult[] {
     const { status, error, attempt, after, logs, counts } = outcome;
     if (status === 'lost') return [];
     return [
@@ -179,10 +180,10 @@ export class Results {
 
 const sizeOf = ({ attempts, progress }: Result): number => attempts.length + (progress?.length ?? 0);
 
-/** The lines in which others may wait for these. */
-const linesOf = (ended: readonly Result[]) =>
-  ended.flatMap(({ row: { project_id: projectId, function_id: functionId, line } }) =>
-    line ? [{ projectId, functionId, line }] : [],
+/** The lines in which others may wait for those of these that have ended. */
+const linesOf = (results: readonly Result[]) =>
+  results.flatMap(({ row: { project_id: projectId, function_id: functionId, line }, outcome }) =>
+    line && outcome.status !== 'postponed' ? [{ projectId, functionId, line }] : [],
   );
 
 /** What the results have cost, by function. */

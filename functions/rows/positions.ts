@@ -1,12 +1,12 @@
 // Invocations beyond those that the queue takes. Of each, only the place of its event is kept.
 import type { Queryable } from '../../db/pool.ts';
 import { GROUPS } from './events.ts';
+import { isForgotten } from './forgotten-persons.ts';
 import type { FunctionKey } from './functions.ts';
 import type { NewInvocation } from './queue.ts';
 
 /** Whether nobody has deleted the person of event `e` since it came in. */
-const KNOWN = `not exists (select from function_forgotten_persons f where f.project_id = t.project_id
-  and f.person_id = e.person_id and f.forgotten_at >= e.created_at)`;
+const KNOWN = `not ${isForgotten({ project: 't.project_id', person: 'e.person_id', since: 'e.created_at' })}`;
 /** Whether the function of positions `p` has run since they were kept. If it was switched off meanwhile, they end as well. */
 const RUNS = `exists (select from functions f where f.project_id = p.project_id and f.id = p.function_id
   and f.enabled and f.deleted_at is null and f.enabled_at <= p.created_at)`;
@@ -135,43 +135,6 @@ export async function cancelPositions(
     [projectId, functionId, after, before, reason],
   );
   return rows[0].count;
-}
-
-/** Whether functions of project `p` have still to see events that are stored, or to queue their positions. */
-const hasLeft = (
-  p: string,
-  until: string,
-) => `(exists (select from function_floods o where o.project_id = ${p})
-  or exists (select from function_late_batches l where l.project_id = ${p})
-  or exists (select from function_batches b where ${p} = any(b.projects) and b.noted_at <= ${until}))`;
-
-/**
- * Leaves the events of persons that are deleted out of what functions have still to see, and of what is kept as positions. They
- * are noted, because neither names persons, and there may be very many of them.
- */
-export async function forgetInPositions(
-  queryable: Queryable,
-  projectId: number,
-  personIds: readonly string[],
-): Promise<void> {
-  await queryable.query(
-    `insert into function_forgotten_persons (project_id, person_id)
-     select $1, person_id from unnest($2::uuid[]) as person_id
-     where ${hasLeft('$1::int', 'clock_timestamp()')}
-     on conflict (project_id, person_id) do update set forgotten_at = clock_timestamp()`,
-    [projectId, personIds],
-  );
-}
-
-/** Deletes notes of persons that nothing needs any more which was there before them. Returns how many. */
-export async function deleteForgotten(queryable: Queryable, limit: number): Promise<number> {
-  const { rowCount } = await queryable.query(
-    `delete from function_forgotten_persons where ctid = any(array(
-       select f.ctid from function_forgotten_persons f
-       where not ${hasLeft('f.project_id', 'f.forgotten_at')} limit $1))`,
-    [limit],
-  );
-  return rowCount ?? 0;
 }
 
 /**

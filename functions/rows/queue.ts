@@ -1,7 +1,8 @@
-import { int4Array, textArray, timestampArray, uuidArray } from '../../db/binary-arrays.ts';
+import { int4Array, NO_TEXT, textArray, timestampArray, uuidArray } from '../../db/binary-arrays.ts';
 import type { Queryable } from '../../db/pool.ts';
 import type { Progress } from '../rules/progress.ts';
 import { addingCounts, type Count, countsGiven, countValues } from './counts.ts';
+import { isForgotten } from './forgotten-persons.ts';
 
 /** An invocation of a function for a stored event. */
 export interface NewInvocation {
@@ -21,14 +22,12 @@ export interface NewInvocation {
   seed: number;
 }
 
-/** A text of an array that cannot hold nulls. */
-const NONE = '';
 const NO_MAPPING = -1;
 
 const COLUMNS = `id, project_id, function_id, version, mapping, event_uuid, event_timestamp, distinct_id, person_id, groups,
   clock, seed`;
 const VALUES = `id, project_id, function_id, version, nullif(mapping, ${NO_MAPPING}), event_uuid, event_timestamp::timestamptz,
-  distinct_id, person_id, nullif(groups, '')::json, clock, seed`;
+  distinct_id, person_id, nullif(groups, '${NO_TEXT}')::json, clock, seed`;
 const GIVEN = `$1::uuid[], $2::int[], $3::uuid[], $4::int[], $5::int[], $6::uuid[], $7::text[], $8::text[],
   $9::uuid[], $10::text[], $11::timestamptz[], $12::int[]`;
 
@@ -42,7 +41,7 @@ const given = (invocations: readonly NewInvocation[]): unknown[] => [
   textArray(invocations.map((one) => one.timestamp)),
   textArray(invocations.map((one) => one.distinctId)),
   uuidArray(invocations.map((one) => one.personId ?? undefined)),
-  textArray(invocations.map((one) => one.groups ?? NONE)),
+  textArray(invocations.map((one) => one.groups ?? NO_TEXT)),
   timestampArray(invocations.map((one) => one.clock)),
   int4Array(invocations.map((one) => one.seed)),
 ];
@@ -173,8 +172,8 @@ export interface Dispatched {
 
 /**
  * Queues invocations, but for those of functions that keep positions only, which stays so until the transaction ends, and those
- * of persons that were deleted since their events came in. Counts, and deletes batches. It is one statement, because each one waits for the processor when the machine is full. Returns what
- * was claimed, and the functions that keep positions.
+ * of persons that were deleted since their events came in. Counts, and deletes batches. It is one statement, because each one
+ * waits for the processor when the machine is full. Returns what was claimed, and the functions that keep positions.
  */
 export async function queueDispatched(
   queryable: Queryable,
@@ -193,8 +192,7 @@ export async function queueDispatched(
          clock_timestamp() + case is_claimed when 1 then $15::int else 0 end * interval '1 second'
        from unnest(${GIVEN}, $13::int[]) as i (${COLUMNS}, is_claimed)
        where function_id not in (select function_id from flooded)
-         and not exists (select from function_forgotten_persons f
-           where f.project_id = i.project_id and f.person_id = i.person_id and f.forgotten_at >= i.clock)
+         and not ${isForgotten({ project: 'i.project_id', person: 'i.person_id', since: 'i.clock' })}
        returning *)
      select ${CLAIMED_COLUMNS.join(', ')}, null::uuid as was_lease, created_at as was_due, null::uuid as flooded
        from queued where lease is not null

@@ -1,4 +1,11 @@
-import { int4Array, int8Array, textArray, timestampArray, uuidArray } from '../../db/binary-arrays.ts';
+import {
+  int4Array,
+  int8Array,
+  NO_TEXT,
+  textArray,
+  timestampArray,
+  uuidArray,
+} from '../../db/binary-arrays.ts';
 import type { Queryable } from '../../db/pool.ts';
 import type { LogEntry } from '../rules/logs.ts';
 import { addingCounts, type Count } from './counts.ts';
@@ -19,9 +26,6 @@ export interface StoredResult {
   logs: readonly LogEntry[];
   counts: readonly Pick<Count, 'kind' | 'name' | 'count'>[];
 }
-
-/** A text of an array that cannot hold nulls. */
-const NONE = '';
 
 /**
  * Takes invocations that have ended out of the queue and writes them into the history, puts postponed ones back, and adds what
@@ -45,11 +49,11 @@ export async function storeResults(
        kept as (insert into function_invocations (project_id, id, function_id, version, mapping, event_uuid, event_timestamp,
            distinct_id, person_id, groups, globals, rerun_of, status, error, attempts, created_at, finished_at)
          select g.project_id, g.id, g.function_id, g.version, g.mapping, g.event_uuid, g.event_timestamp, g.distinct_id,
-           g.person_id, g.groups, g.globals, g.rerun_of, r.status, nullif(r.error, '${NONE}'), r.text::json, g.created_at,
+           g.person_id, g.groups, g.globals, g.rerun_of, r.status, nullif(r.error, '${NO_TEXT}'), r.text::json, g.created_at,
            clock_timestamp()
          from gone g join r on r.seq = g.seq),
        put_back as (update function_queue q set lease = null, held = false, attempt = r.attempt,
-           progress = nullif(r.text, '${NONE}')::json, due_at = clock_timestamp() + r.after * interval '1 millisecond'
+           progress = nullif(r.text, '${NO_TEXT}')::json, due_at = clock_timestamp() + r.after * interval '1 millisecond'
          from r where r.status = 'postponed' and q.seq = r.seq and q.lease = r.lease
          returning q.seq, q.project_id, q.function_id, q.id),
        ours as (select seq, project_id, function_id, id from gone
@@ -67,8 +71,8 @@ export async function storeResults(
       int8Array(results.map((one) => one.seq)),
       uuidArray(results.map((one) => one.lease)),
       textArray(results.map((one) => one.status)),
-      textArray(results.map((one) => one.error ?? NONE)),
-      textArray(results.map((one) => one.text ?? NONE)),
+      textArray(results.map((one) => one.error ?? NO_TEXT)),
+      textArray(results.map((one) => one.text ?? NO_TEXT)),
       int4Array(results.map((one) => one.attempt)),
       results.map((one) => Math.round(one.after)),
       int8Array(logs.map((one) => one.seq)),

@@ -1,6 +1,6 @@
 import { giveToOwnerOf, partitionOf } from '../../db/event-partitions.ts';
 import { type Pool, type Queryable, transaction } from '../../db/pool.ts';
-import { forgetInPositions } from './positions.ts';
+import { forgetPersons } from './forgotten-persons.ts';
 
 /** A week of the history, and the name of its partition. */
 function weekOf(instant: Date) {
@@ -111,7 +111,7 @@ export async function deleteOfPersons(
   projectId: number,
   personIds: readonly string[],
 ): Promise<void> {
-  await forgetInPositions(queryable, projectId, personIds);
+  await forgetPersons(queryable, projectId, personIds);
   for (let found = true; found; ) {
     found = false;
     for (const table of ['function_queue', 'function_invocations']) {

@@ -8,9 +8,9 @@ import {
   oldDeletedFunctions,
   projectsWithDeletions,
 } from '../rows/forgetting.ts';
+import { deleteForgotten } from '../rows/forgotten-persons.ts';
 import { deleteLosses } from '../rows/losses.ts';
 import { deleteEndedMasks } from '../rows/masks.ts';
-import { deleteForgotten } from '../rows/positions.ts';
 import { deleteReplays } from '../rows/replays.ts';
 import {
   deleteCounts,

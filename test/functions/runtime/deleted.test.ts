@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { transaction } from '../../../db/pool.ts';
-import { deleteForgotten } from '../../../functions/rows/positions.ts';
+import { deleteForgotten } from '../../../functions/rows/forgotten-persons.ts';
 import { deleteOfPersons } from '../../../functions/rows/upkeep.ts';
 import { PRODUCTS } from '../../../products.ts';
 import { TENANCY_STEPS } from '../../../tenancy/maintenance.ts';
